@@ -65,14 +65,15 @@ apt = { test "$$(id -u)" = 0 && command -v apt-get && timeout 120 apt-get update
 
 # A few of the samples: compiling kernels takes PoCL long. What it does not optimise keeps every value of all threads of
 # a group on the stack, which is megabytes for second derivatives of the zeta function.
-test-opencl: $(VENV)/.dev ## run the device suite on OpenCL, here on PoCL, with PART=1/150 of the op table
-	@$(BIN)/python -c 'import pyopencl' 2>/dev/null || $(PIP) pyopencl || true
+test-opencl: $(VENV)/.dev ## run device="opencl", here on PoCL, with PART=1/150 of the op table, and a package's device
+	@$(PIP) --editable '.[opencl]' || true
 	@$(BIN)/python tools/opencl.py || $(call apt,pocl-opencl-icd ocl-icd-libopencl1)
 	@if $(BIN)/python tools/opencl.py; then \
-		ulimit -s 262144 2>/dev/null; \
-		PYOPENCL_BUILD_OPTIONS=-cl-opt-disable $(BIN)/python -m pytest -n $(WORKERS) \
-			tests/device_suite.py --device opencl --part $(or $(PART),1/150) \
-			-k "not test_large" $(ARGS); \
+		ulimit -s 262144 2>/dev/null; export PYOPENCL_BUILD_OPTIONS=-cl-opt-disable; \
+		$(BIN)/python -m pytest -n $(WORKERS) -m opencl tests/devices/test_opencl.py $(ARGS) && \
+		$(BIN)/python -m pytest -n $(WORKERS) tests/device_suite.py --device opencl --part $(or $(PART),1/150) \
+			-k "not test_large" $(ARGS) && \
+		$(BIN)/python -m pytest -n $(WORKERS) tests/device_suite.py --device sample_opencl -k "making or views or require" $(ARGS); \
 	else echo "test-opencl: skipped, there is no OpenCL device; Debian's pocl-opencl-icd brings one"; fi
 
 # The suite has run them on MPICH. Here is a part of them on the other family of MPI, in an environment of its own.
@@ -194,6 +195,15 @@ SEED ?= 0
 .PHONY: fuzz
 fuzz: $(VENV)/.torch ## random programs, windows, numerical edges and faults, for SECONDS=600
 	PYTHONPATH=tools $(BIN)/python -m fuzz --seconds $(SECONDS) --seed $(SEED) $(ARGS)
+
+# PyTorch's own tests, out of a folder with its source, which is not in here.
+FILE ?= test/functorch/test_vmap.py
+
+.PHONY: torch-tests
+torch-tests: $(VENV)/.dev ## run a test file of PyTorch's, FILE=test/test_autograd.py, out of TORCH_SOURCE=folder
+	@test -n "$(TORCH_SOURCE)" || { echo "torch-tests: give TORCH_SOURCE=<folder with PyTorch's source>"; exit 2; }
+	@$(PIP) expecttest
+	$(BIN)/python tools/torch_tests/run.py $(TORCH_SOURCE) $(FILE) $(ARGS)
 
 # Everything that needs a WebGPU adapter. Without one it tries Debian's driver in software.
 HAS_WEBGPU := $(BIN)/python -c 'import undertow as ut; raise SystemExit(not ut.webgpu.is_available())' 2>/dev/null

@@ -4,8 +4,8 @@
 
 For each step: milliseconds of CPU time, eager and compiled, best of rounds that alternate; their
 ratio; the first calls until the program runs; the time of a call beside its launches; memory of the
-program's block against the sum of what it holds one after the other. With `--rivals`, torch eager
-and torch.compile run in the same rounds, which takes half a minute for each step.
+program's block against the sum of what it holds one after the other. With `--rivals`, torch eager,
+torch.compile and jax.jit run in the same rounds, which takes a minute or more for each step.
 Bits are compared with eager kernels when UNDERTOW_KERNELS=always is set.
 """
 
@@ -18,6 +18,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import _jax
+import _jax_steps
 from _isa import options
 
 
@@ -343,6 +345,13 @@ def row(name: str, ut: Any, given: Any) -> None:
                 print(f"   torch.compile took {time.perf_counter() - start:.1f} s")
             except Exception as error:
                 print(f"   torch.compile: {type(error).__name__}")
+            jax = _jax.load(given.threads)
+            if jax is not None and name in _jax_steps.STEPS:
+                run = _jax_steps.run_of(jax, name)
+                start = time.perf_counter()
+                run()
+                print(f"   jax.jit took {time.perf_counter() - start:.1f} s")
+                runs["jax.jit"] = run
         found = best(runs, 1 if given.quick else 4)
     program = entry.program
     block = before = beside = 0.0
@@ -357,7 +366,7 @@ def row(name: str, ut: Any, given: Any) -> None:
         f"{block:>9.0f} {before:>9.0f}  {same}",
         flush=True,
     )
-    for rival in ("torch", "torch.compile"):
+    for rival in ("torch", "torch.compile", "jax.jit"):
         if rival in found:
             print(
                 f"   {rival}: {found[rival]:.3f} ms, ratio {found['compiled'] / found[rival]:.2f}"

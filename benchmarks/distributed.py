@@ -190,7 +190,7 @@ dist.init_process_group()
 state = {f"w{i}": ut.full((1000, 1000), float(i)) for i in range(100)}
 action = checkpoint.save if what == "save" else checkpoint.load
 for first in (checkpoint.save, checkpoint.load):  # what is imported when it is first needed
-    first({"x": ut.ones(1)}, checkpoint_id=place + "-first")
+    first({"x": ut.ones(1 << 20)}, checkpoint_id=place + "-first")
     dist.barrier()
 begun = time.perf_counter()
 action(state, checkpoint_id=place)

@@ -112,15 +112,17 @@ def abacus(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(scope="session")
-def opencl(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The package of OpenCL devices, where there is one."""
-    cl = pytest.importorskip("pyopencl", reason="pyopencl is not installed")
-    try:
-        found = [d for p in cl.get_platforms() for d in p.get_devices()]
-    except cl.Error:
-        found = []
-    if not found:
+def opencl() -> None:
+    """An OpenCL device, if there is one."""
+    from undertow import opencl
+
+    if not opencl.is_available():
         pytest.skip("there is no OpenCL device; Debian's pocl-opencl-icd brings one")
+
+
+@pytest.fixture(scope="session")
+def sample_opencl(opencl: None, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The package out of the tree that brings OpenCL devices in its own way."""
     installed(OPENCL, tmp_path_factory.mktemp("installed_opencl"))
 
 
@@ -138,6 +140,6 @@ def cuda(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(scope="session")
 def device(request: pytest.FixtureRequest) -> Any:
     """The name of the device under test."""
-    if request.param in ("abacus", "opencl", "cuda"):
+    if request.param in ("abacus", "opencl", "sample_opencl", "cuda"):
         request.getfixturevalue(request.param)
     return request.param

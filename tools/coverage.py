@@ -40,9 +40,10 @@ Reasons = dict[str, dict[str, str]]
 HEAD = """\
 # Coverage of PyTorch's API
 
-Every public name of torch {version}'s tensor API, and whether it is here. `make coverage` writes
-this page, and a test holds it against the library. Where behaviour differs on purpose, the sentence
-of [compatibility.md](compatibility.md) that speaks of a name stands below it.
+For who wants to know whether a name of torch is here. After this page you know it for every public
+name of torch {version}'s tensor API. Where behaviour differs on purpose, the sentence of
+[compatibility.md](compatibility.md) that speaks of a name stands below it. `make coverage` writes
+this page, and a test holds it against the library.
 
 | Namespace | Names | Here | Missing | Internal to torch |
 |---|---|---|---|---|

@@ -25,7 +25,9 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 import undertow as ut
+from undertow.core.other_kinds import OtherKind
 
+OURS = (ut.Tensor, OtherKind)
 SPACES = ("", "nn.functional", "linalg", "fft", "special", "masked", "signal.windows", "Tensor")
 LIMIT = 60  # seconds for an entry
 # Entries whose elements are random, or what memory holds.
@@ -35,6 +37,7 @@ UNDEFINED = {
     *("rand_like", "randint", "randint_like", "randn", "randn_like", "uniform", "rrelu"),
     *("dropout", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"),
     *("fractional_max_pool2d", "fractional_max_pool3d", "svd_lowrank", "pca_lowrank"),
+    "multi_head_attention_forward",  # with dropout
 }
 
 
@@ -90,6 +93,10 @@ def function_of(op: Any) -> Callable[..., Any] | None:
 def here(value: Any) -> Any:
     """A value of torch's as one of Undertow's."""
     if isinstance(value, torch.Tensor):
+        if value.layout is torch.sparse_csr:
+            parts = (value.crow_indices(), value.col_indices(), value.detach().values())
+            found = ut.sparse_csr_tensor(*map(here, parts), here(value.shape))
+            return found.requires_grad_() if value.requires_grad else found
         if value.layout is not torch.strided or value.is_quantized:
             raise Skipped("sparse or quantised")
         plain = value.detach().resolve_conj().resolve_neg()
@@ -128,7 +135,7 @@ def here(value: Any) -> Any:
     return value
 
 
-def tensors(value: Any, kind: type) -> Iterator[Any]:
+def tensors(value: Any, kind: Any) -> Iterator[Any]:
     """The tensors in nested containers, in order."""
     if isinstance(value, kind):
         yield value
@@ -143,6 +150,8 @@ def tensors(value: Any, kind: type) -> Iterator[Any]:
 # Comparing -------------------------------------------------------------------------------------
 def array(t: Any) -> np.ndarray:
     """The elements of a tensor of either library."""
+    if str(t.layout).split(".")[-1] != "strided":
+        t = t.to_dense()
     if isinstance(t, torch.Tensor):
         t = t.detach().resolve_conj().resolve_neg()
         return (t.to(torch.float64) if t.dtype is torch.bfloat16 else t).numpy(force=True)
@@ -192,10 +201,8 @@ def compare(op: Any, ours: Callable[..., Any], sample: Any) -> str | None:
     except Exception as error:
         raise Skipped(f"torch refuses: {error}") from error
     expected = list(tensors(theirs, torch.Tensor))
-    if any(e.layout is not torch.strided for e in expected):
-        raise Skipped("a sparse result")
     result = ours(*our_args, **our_kwargs)
-    found = list(tensors(result, ut.Tensor))
+    found = list(tensors(result, OURS))
     undefined = op.name.split(".")[-1] in UNDEFINED or kwargs.get("dropout_p", 0) > 0
     why = differ(found, expected, "result", values=False)
     if why is not None or undefined:
@@ -203,7 +210,7 @@ def compare(op: Any, ours: Callable[..., Any], sample: Any) -> str | None:
     if sample.output_process_fn_grad is not None:  # such as: only what no phase changes
         theirs = sample.output_process_fn_grad(theirs)
         result = with_names_of_ours(sample.output_process_fn_grad)(result)
-        expected, found = list(tensors(theirs, torch.Tensor)), list(tensors(result, ut.Tensor))
+        expected, found = list(tensors(theirs, torch.Tensor)), list(tensors(result, OURS))
     why = differ(found, expected, "result", values=True)
     if why is not None:
         return why
@@ -213,7 +220,7 @@ def compare(op: Any, ours: Callable[..., Any], sample: Any) -> str | None:
         return f"requires_grad {[f.requires_grad for f in found]}, torch's the other way"
     seeds = [torch.randn_like(e.detach()) if e.requires_grad else None for e in expected]
     inputs = list(tensors((args, kwargs), torch.Tensor))
-    our_inputs = list(tensors((our_args, our_kwargs), ut.Tensor))
+    our_inputs = list(tensors((our_args, our_kwargs), OURS))
     try:
         wanted = gradients(torch, expected, inputs, seeds)
     except Exception as error:

@@ -2,6 +2,14 @@
 
 import math
 import os
+import sys as _sys
+
+if not getattr(_sys, "_is_gil_enabled", lambda: True)():
+    # Sums of gradients, versions and who holds memory all rely on one thread at a time.
+    raise ImportError(
+        "undertow needs the lock of Python's interpreter, which this one runs without; start it "
+        "with -X gil=1 or PYTHON_GIL=1, or take a build that has the lock"
+    )
 
 # Before NumPy is imported, since its OpenBLAS reads this once; see Note [BLAS threads].
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
@@ -93,8 +101,8 @@ _LAZY |= {
     for room, names in {
         "": """
             __config__ __future__ _C _higher_order_ops accelerator amp compiler cpu cuda distributed
-            export func fx hub jit mps multiprocessing overrides profiler quasirandom random testing
-            types version webgpu xpu
+            export func fx hub jit mps multiprocessing opencl overrides profiler quasirandom random
+            testing types version webgpu xpu
         """,
         "amp.autocast_mode": """
             autocast clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype

@@ -59,6 +59,7 @@ from .compat import linalg as linalg
 from .compat import masked as masked
 from .compat import mps as mps
 from .compat import multiprocessing as multiprocessing
+from .compat import opencl as opencl
 from .compat import overrides as overrides
 from .compat import profiler as profiler
 from .compat import quantization as quantization
@@ -4183,6 +4184,7 @@ __all__ = [
     "ones",
     "ones_like",
     "onnx",
+    "opencl",
     "optim",
     "orgqr",
     "ormqr",

@@ -611,3 +611,18 @@ def test_a_context_cannot_suppress_an_error_of_the_function() -> None:
             use_reentrant=False,
             context_fn=lambda: (suppress(ValueError), nullcontext()),
         )
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a: ut.func.vmap(lambda x: ut.linalg.qr(x)[0])(a).sum(),
+        lambda a: ut.func.vmap(ut.func.vmap(lambda x: x.exp() * x.sum()))(a).sum(),
+        lambda a: (ut.func.vmap(ut.func.grad(lambda x: (x.exp() * x).sum()))(a) ** 2).sum(),
+    ],
+)
+def test_vmap_inside_of_a_checkpoint(function: Any) -> None:
+    a = double(3, 4, 4)
+    (wanted,) = grad(function(a), a)
+    (found,) = grad(checkpoint(function, a, use_reentrant=False), a)
+    ut.testing.assert_close(found, wanted)

@@ -621,6 +621,7 @@ def test_interrupts_at_each_instruction_of_a_wait() -> None:
                         raise KeyboardInterrupt
                 return trace
             loss = (Slow.apply(xs[0]) + Slow.apply(xs[1])).sum()
+            sys._getframe().f_trace_opcodes = True  # 3.12 asks before settrace if any frame wants
             sys.settrace(trace)
             try:
                 loss.backward(workers=2)

@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 
 import undertow as ut
+from undertow.backends import holders
+from undertow.backends.cpu.calls import native
 from undertow.cli import main
 from undertow.files.safetensors import load_file
 
@@ -356,6 +358,15 @@ def test_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "is a file; name a folder" in capsys.readouterr().err
 
 
+def test_a_folder_that_cannot_be_made(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    below = tmp_path / "file" / "run"
+    assert train("--data", data, "--epochs", 1, "--out", below) == 1
+    assert f"cannot make --out {below}" in capsys.readouterr().err
+
+
 def test_without_matplotlib(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -382,6 +393,8 @@ def test_info(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[:2]] == ["undertow", "python"]
     assert any(line.startswith("kernel cache") for line in lines)
+    assert found["native calls"] == (native.refusal() or "yes")
+    assert found["memory used again"] == (holders.refusal() or "yes")
 
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:

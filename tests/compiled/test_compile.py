@@ -85,6 +85,25 @@ def test_gradients_accumulate_over_calls() -> None:
     assert programs(compiled)
 
 
+def test_a_gradient_that_the_caller_holds() -> None:
+    """A program writes into last time's gradient only where nobody has that any more."""
+    w = ut.ones(5000, requires_grad=True)
+
+    @ut.compile
+    def step(x: ut.Tensor) -> None:
+        w.grad = None
+        (w * x).sum().backward()
+
+    held: list[Any] = []
+    for i in range(12):
+        step(ut.full((5000,), float(i)))
+        if i % 2:
+            held.append((w.grad, float(i)))
+        for gradient, value in held:
+            assert gradient.tolist() == [value] * 5000
+    assert programs(step)
+
+
 def test_two_forwards_before_a_backward() -> None:
     """What the first one's backward needs is not overwritten by the second."""
     eager, compiled = twins()

@@ -1897,3 +1897,21 @@ def test_views_of_empty_memory() -> None:
     (entry,) = f._entries.values()
     assert entry.program is not None
     assert entry.program.calls > 3
+
+
+def test_views_that_hide_whose_memory_they_are_of() -> None:
+    """Those of `as_strided`, which broadcasting takes."""
+    weight = ut.ones(1, 2)
+
+    @ut.compile
+    def f(x: Any) -> Any:
+        z = ut.complex(weight * 1, weight * 2).imag.expand(3, 2)
+        return (x > z).float() * x + z
+
+    for i in range(12):
+        weight.fill_(i)
+        x = batch(i, 3, 2)
+        z = 2 * np.full((1, 2), i, "f4")
+        assert np.array_equal(f(x).numpy(), (x.numpy() > z) * x.numpy() + z), i
+    (entry,) = f._entries.values()
+    assert entry.program is not None

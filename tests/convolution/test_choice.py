@@ -209,7 +209,7 @@ def test_what_is_not_possible_is_an_error() -> None:
     assert choose.forced == ""
 
 
-# What docs/convolution.md says: x, w, steps, and the algorithm of forward, input and weight.
+# What docs/inside_convolution.md says: x, w, steps, and the algorithm of forward, input and weight.
 CHOICES = [
     ((2, 3, 64, 64), (64, 3, 16, 16), {"stride": 16}, ["patches"] * 3),
     ((2, 64, 200), (64, 1, 5), {"groups": 64, "padding": 2}, ["direct"] * 3),
@@ -252,6 +252,6 @@ def test_the_choice(shape: Any, kernel: Any, steps: Any, names: Any, monkeypatch
 
 
 def test_the_table_of_the_docs() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "convolution.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "inside_convolution.md").read_text()
     table = text[text.index("| algorithm | what it does |") :].split("\n\n")[0]
     assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == [*TABLE, "phases"]

@@ -517,7 +517,7 @@ AUTO = [(r,) for r in forms.LINES] + [(r, r) for r in forms.SQUARES]
 
 @pytest.mark.parametrize("taps", AUTO, ids=str)
 def test_errors_are_at_most_twice_those_of_a_plain_sum(taps, answers):
-    """The table of docs/convolution.md: 64 channels of normal numbers, root mean squares."""
+    """The table of docs/inside_convolution.md: 64 channels of normal numbers, root mean squares."""
     size = (402,) if len(taps) == 1 else (22, 22)
     mine, sums = 0.0, 0.0
     for seed in range(2):

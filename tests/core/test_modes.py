@@ -15,6 +15,7 @@ import pytest
 
 import undertow as ut
 from undertow.autograd import grad
+from undertow.core import modes
 from undertow.errors import GradientError, InplaceError, VersionError
 
 
@@ -453,6 +454,7 @@ def test_set_detect_anomaly() -> None:
     finally:
         ut.autograd.set_detect_anomaly(False)
     assert not ut.autograd.is_anomaly_enabled()
+    assert modes.current() is modes._default  # else nothing would be compiled from now on
     with ut.autograd.set_detect_anomaly(True, check_nan=False):
         assert ut.autograd.is_anomaly_enabled()
         assert not ut.autograd.is_anomaly_check_nan_enabled()

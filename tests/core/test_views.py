@@ -331,6 +331,18 @@ def test_as_strided_beyond_its_input() -> None:
     check(g, [[0.5, 0.5], [0.5, 0.5]])  # elements in one place share its gradient, as in torch
 
 
+def test_as_strided_of_no_elements_lies_anywhere() -> None:
+    x = leaf(np.arange(5.0))
+    y = x.as_strided((2, 0), (7, 1), 9)
+    assert y.shape == (2, 0)
+    assert y.stride() == (7, 1)
+    y.sum().backward()
+    check(x.grad, [0, 0, 0, 0, 0])
+    assert ut.zeros(0).as_strided((0,), (1,), 3).shape == (0,)
+    with pytest.raises(IndexError, match="storage of 5"):
+        x.as_strided((1,), (1,), 5)
+
+
 def test_write_through_unfold_expand_diagonal() -> None:
     """Windows that do not overlap, a row of an expanded tensor, a diagonal."""
     x = leaf(np.ones((1, 4)))

@@ -154,6 +154,39 @@ def test_copies_parameters_and_hooks() -> None:
     assert w.grad is None
 
 
+class Slotted(Wrapper):
+    __slots__ = ("kept",)
+
+    @staticmethod
+    def __new__(cls, inner: ut.Tensor, requires_grad: bool = False) -> Any:
+        made = Wrapper.__new__(cls, inner, requires_grad)
+        made.kept = made.__dict__.pop("inner")
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        args, kwargs = tree_map_only(Slotted, lambda w: w.kept, (args, kwargs or {}))
+        return tree_map_only(ut.Tensor, Slotted, func(*args, **kwargs))
+
+
+def test_what_stands_in_slots_is_kept_as_well() -> None:
+    x = values(3)
+    w = Slotted(x, requires_grad=True)
+    w.exp().exp().sum().backward()
+    ut.testing.assert_close(w.grad.kept, (x.exp() + x).exp())
+    rows = ut.autograd.functional.jacobian(lambda w: w.exp(), Slotted(x))
+    ut.testing.assert_close(rows.kept, x.exp().diag())
+
+
+def test_a_plain_graph_runs_from_a_wrapper() -> None:
+    x = values(3).requires_grad_()
+    y = x.expand(2, 3).exp()
+    g = values(2, 3)
+    (found,) = ut.autograd.grad(y, x, Wrapper(g))
+    assert type(found) is Wrapper
+    ut.testing.assert_close(found.inner, (y.detach() * g).sum(0))
+
+
 def test_optimizers_do_not_pass_wrappers_by() -> None:
     w = Wrapper(values(3), requires_grad=True)
     (w * 3).sum().backward()

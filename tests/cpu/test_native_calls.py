@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,27 @@ def often(function: Any, *given: Any) -> None:
     """Call a door until it is one of machine code."""
     for _ in range(OFTEN + 2):
         function(*given)
+
+
+def test_other_layouts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not where it is looked for is named, and nothing behind it is read."""
+    told = native.refusal.__wrapped__
+    assert told() == ""
+    fields = list(native._fields())
+    for i, (name, found, _) in enumerate(fields):
+        wrong = [*fields[:i], (name, found, "another"), *fields[i + 1 :]]
+        monkeypatch.setattr(native, "_fields", lambda wrong=wrong: wrong)
+        assert told() == f"objects have another layout: {name}"
+    monkeypatch.setattr(native, "_HEAD", 32)
+    assert told() == "the head of an object has 32 bytes, not 16"
+    monkeypatch.setattr(native.sys, "implementation", SimpleNamespace(name="pypy"))
+    assert told() == "pypy lays objects out in another way than CPython"
+
+
+def test_another_table_of_numpy_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(native.quick(UFUNCS)) == set(native.ARITHMETIC)
+    monkeypatch.setattr(native, "_NUMPY", 0x03000000)
+    assert native.quick(UFUNCS) == {}
 
 
 def test_guard_takes_small_arrays_of_one_dtype() -> None:

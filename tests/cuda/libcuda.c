@@ -190,7 +190,8 @@ int cuDeviceGetCount(int *n) { *n = devices; return started == getpid() ? OK : N
 int cuDeviceGet(int *d, int i) { *d = i; return i < devices ? OK : BAD_DEVICE; }
 int cuDeviceGetName(char *name, int n, int d) { snprintf(name, n, "Fake card %d", d); return OK; }
 int cuDeviceGetAttribute(int *v, int what, int d) {
-  *v = what == 8 ? MOST_SHARED : what == 75 ? 7 : what == 76 ? 5 : what == 16 ? 4 : what == 13 ? 1000000 : 0;
+  *v = what == 8 ? MOST_SHARED : what == 75 ? 7 : what == 76 ? 5 : what == 16 ? 4 : what == 13 ? 1000000 :
+       what == 36 ? 5000000 : what == 37 ? 64 : what == 87 ? 32 : 0;
   return OK;
 }
 int cuDeviceTotalMem_v2(size_t *n, int d) { *n = total; return OK; }
@@ -306,15 +307,17 @@ int cuModuleLoadData(struct Module **to, const char *ptx) {
   LEAVE
 }
 int cuModuleGetFunction(struct Module **f, struct Module *m, const char *name) { *f = m; return strcmp(name, m->entry) ? NOT_FOUND : OK; }
-int cuLaunchKernel(struct Module *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                   unsigned dynamic, S s, void **args, void **extra) {
+struct Config { unsigned grid[3], block[3], dynamic; S stream; void *attributes; unsigned count; };
+int cuLaunchKernelEx(struct Config *how, struct Module *f, void **args, void **extra) {
   ENTER(1)
+  unsigned *g = how->grid, *b = how->block;
   size_t n = *(size_t *) extra[3];
-  if (!code && (!gx || !gy || gz != 1 || gy > 65535 || by != 1 || bz != 1 || args || dynamic || n < f->params)) code = INVALID;
-  if (!code && bx > MOST_THREADS) code = TOO_MUCH;
+  if (!code && (!g[0] || !g[1] || g[2] != 1 || g[1] > 65535 || b[1] != 1 || b[2] != 1 || args || how->dynamic || how->count ||
+                n < f->params)) code = INVALID;
+  if (!code && b[0] > MOST_THREADS) code = TOO_MUCH;
   if (!code) {
-    struct Op *op = add(s, LAUNCH);
-    op->f = f, op->grid[0] = gx, op->grid[1] = gy, op->grid[2] = gz, op->group = bx;
+    struct Op *op = add(how->stream, LAUNCH);
+    op->f = f, op->grid[0] = g[0], op->grid[1] = g[1], op->grid[2] = g[2], op->group = b[0];
     op->param = malloc(n + 1), memcpy(op->param, extra[1], n);
   }
   LEAVE

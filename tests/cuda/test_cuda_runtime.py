@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cuda.fake_driver import missing, prepare
-from undertow.backends.nvidia.memory import size_class
+from undertow.backends.generated.allocator import size_class
 
 pytestmark = pytest.mark.cuda
 START = "import ctypes, os\nimport numpy as np\nimport undertow as ut\n" + textwrap.dedent("""
@@ -101,7 +101,7 @@ def test_use_after_free_is_an_error(run: Any) -> None:
         from undertow.backends.registry import backend_on
         k = backend_on("cuda").runtime
         k.synchronize()
-        k.driver.call("cuMemFree_v2", x._array.buffer.memory.address)
+        k.driver.call("cuMemFree_v2", x._array.buffer.memory.handle)
         try:
             (x * 2).tolist()
         except ut.errors.DeviceError as error:
@@ -210,6 +210,139 @@ def test_the_fake_card_finds(run: Any, fault: str) -> None:
         os._exit(0)
         """,
         UNDERTOW_CUDA_ALLOCATOR="direct",
+    )
+
+
+def test_the_fake_driver_finds_wrong_calls(run: Any) -> None:
+    """Each is a call that the runtime never makes: what the other tests lean on does bite."""
+    run(
+        """
+        import threading, warnings
+        from undertow.backends.nvidia.runtime import CudaRuntime
+        warnings.simplefilter("ignore")
+        k = CudaRuntime(0)
+        def told(*call):
+            try:
+                return k.driver.made(*call)
+            except ut.errors.DeviceError as error:
+                return str(error)
+        # Leaks: what is not given back is counted.
+        before = fake.fake_live()
+        x = k.alloc(1024)
+        assert fake.fake_live() == before + 1
+        # Poison: what nobody wrote is 0xCB.
+        assert (k.download(x, 0, 1024) == 0xCB).all()
+        # Copies beyond a buffer, and of one that is gone.
+        out = np.empty(2048, np.uint8)
+        to = ctypes.c_void_p(out.ctypes.data)
+        copy = k.driver.raw["cuMemcpyDtoHAsync_v2"]
+        assert copy(to, x.handle, 1025, 0) == 1 and copy(to, x.handle, 1024, 0) == 0
+        k.synchronize()
+        k.free(x), k.memory.allocated
+        assert fake.fake_live() == before
+        assert copy(to, x.handle, 1024, 0) == 1
+        assert k.driver.raw["cuMemFree_v2"](x.handle) == 1  # twice
+        # A thread without a context, which the runtime gives to each.
+        found = []
+        def work():
+            found.append(told("cuMemAlloc_v2", ctypes.c_void_p, 64))
+            found.append(k.download(k.alloc(8), 0, 8)[0])
+        thread = threading.Thread(target=work)
+        thread.start(), thread.join()
+        assert "INVALID_CONTEXT" in found[0] and found[1] == 0xCB, found
+        # A child of a fork, where the driver was never started.
+        child = os.fork()
+        if not child:
+            code = k.driver.raw["cuCtxSetCurrent"](k._context)
+            os._exit(0 if code == 3 else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        # Arguments that are too few, and too many threads.
+        f = k.compile('extern "C" __global__ void f(char* x, long long n) { x[n] = 1; }',
+                      "f", (True,), 256, 2)
+        f.extra[1].value = 12
+        assert k._launch(f.at, f.function, None, f.extra[0]) == 1
+        f.extra[1].value, f.config.groups[:], f.config.threads[0] = 16, (1, 1, 1), 1025
+        assert k._launch(f.at, f.function, None, f.extra[0]) == 701
+        os._exit(0)
+        """,
+        UNDERTOW_CUDA_ALLOCATOR="direct",
+    )
+
+
+@pytest.mark.parametrize(
+    "order, first, second", [("forward", 7, 255), ("reverse", 0, 0), ("shuffle", -1, -1)]
+)
+def test_orders_of_groups_and_threads(run: Any, order: str, first: int, second: int) -> None:
+    """A kernel that depends on the order, as no kernel may, gives other results in each."""
+    told = run(
+        """
+        from undertow.backends.nvidia.runtime import CudaRuntime
+        k = CudaRuntime(0)
+        text = 'extern "C" __global__ void f(int* x) { x[0] = blockIdx.x; x[1] = threadIdx.x; }'
+        f = k.compile(text, "f", (True,), 256, 0)
+        x = k.alloc(8)
+        k.launch(f, [x], b"", (8, 1, 1))
+        print(*k.download(x, 0, 8).view(np.int32))
+        """,
+        FAKE_CUDA_ORDER=order,
+    )
+    found = tuple(map(int, told.split()))
+    if order == "shuffle":
+        assert found not in ((7, 255), (0, 0))
+    else:
+        assert found == (first, second)
+
+
+def test_a_launch_has_its_own_arguments_groups_and_stream(run: Any) -> None:
+    """One block of arguments serves all launches of a kernel, whose work may wait meanwhile."""
+    run(
+        """
+        from undertow.backends.nvidia.runtime import CudaRuntime
+        k = CudaRuntime(0)
+        text = ('struct W { unsigned n[1]; }; extern "C" __global__ void f(unsigned* x, W w)'
+                ' { x[blockIdx.x] = w.n[0]; }')
+        f = k.compile(text, "f", (True,), 1, 1)
+        x, y = k.alloc(512), k.alloc(512)
+        same = (5).to_bytes(4, "little")
+        k.launch(f, [x], same, (4, 1, 1))
+        k.launch(f, [y], same, (2, 1, 1))
+        k.launch(f, [(x, 256, 256)], (6).to_bytes(4, "little"), (3, 1, 1))
+        k.launch(f, [(y, 256, 256)], same, (1, 1, 1))
+        assert k.download(x, 0, 12).view(np.uint32).tolist() == [5, 5, 5]
+        assert k.download(x, 256, 16).view(np.uint32).tolist() == [6, 6, 6, 0xCBCBCBCB]
+        assert k.download(y, 0, 12).view(np.uint32).tolist() == [5, 5, 0xCBCBCBCB]
+        assert k.download(y, 256, 8).view(np.uint32).tolist() == [5, 0xCBCBCBCB]
+        other = k.driver.made("cuStreamCreateWithPriority", ctypes.c_void_p, 1, 0)
+        k.stream = other
+        k.launch(f, [x], (9).to_bytes(4, "little"), (1, 1, 1))
+        k.stream = 0
+        assert k.download(x, 0, 4).view(np.uint32)[0] == 5  # nobody waited for the other stream
+        k.synchronize()
+        assert k.download(x, 0, 4).view(np.uint32)[0] == 9
+        """
+    )
+
+
+def test_check_device(run: Any) -> None:
+    told = run(
+        """
+        from undertow.cli import main
+        assert main(["check-device", "cuda", "--only", "broadcast"]) == 0
+        """
+    )
+    assert "Fake card 0, sm_75, 4 processors, 1.1 GB" in told
+    assert "2 of 2 right" in told
+
+
+def test_peaks_are_the_cards_own_numbers(run: Any) -> None:
+    run(
+        """
+        from undertow.backends.registry import backend_on
+        peaks = backend_on("cuda").runtime.peaks()
+        assert peaks["bandwidth"] == 2 * 5e9 * 8  # 5 GHz, 64 bits
+        assert peaks["float32"] == 2 * 64 * 4 * 1e9  # sm_75 has 64 lanes
+        assert peaks["float64"] == peaks["float32"] / 32
+        """
     )
 
 

@@ -252,6 +252,47 @@ def test_the_host_is_warned_of_once(k: GeneratedBackend) -> None:
     assert k.stats["host"] == 2
 
 
+# Complex numbers -----------------------------------------------------------------------------
+def test_complex_numbers_are_pairs_of_parts() -> None:
+    """An expression is one kernel; what moves or adds elements is one launch, too."""
+    k = recording(float64=True, pairs=True)
+    z = k.from_host(np.zeros((3, 4), complex))
+    turned = k.permute(z, (1, 0))
+    rows = k.from_host(np.zeros(2, np.int64))
+    other = k.copy(z)
+    some = k.copy(k.slice(z, (slice(0, 2),)))
+    calls: dict[str, tuple[int, Any]] = {
+        "map": (1, lambda: k.map(SUM, (turned, turned), z.dtype)),
+        "into": (1, lambda: k.maps((SUM, SUM), (z, z), (z.dtype, z.dtype), (z, other))),
+        "sum": (1, lambda: k.reduce("sum", z, (1,), False)),
+        "any": (2, lambda: k.reduce("any", z, (1,), False)),
+        "scan": (1, lambda: k.scan("sum", z, 1)),
+        "take": (1, lambda: k.take(z, (rows, slice(None)))),
+        "put": (1, lambda: k.put("add", z, (rows, slice(None)), some, True)),
+        "copy": (1, lambda: k.copy(turned)),
+        "cast": (1, lambda: k.cast(z, np.dtype(np.complex64))),
+    }
+    for name, (count, call) in calls.items():
+        before = k.stats["launches"]
+        call()
+        assert (name, k.stats["launches"] - before) == (name, count)
+    assert k.stats["host"] == 0
+
+
+@pytest.mark.parametrize("call", ["largest", "scan", "scatter"])
+def test_what_complex_numbers_have_not(call: str) -> None:
+    k = recording(float64=True, pairs=True)
+    z = k.from_host(np.zeros(3, complex))
+    rows = k.from_host(np.zeros(3, np.int64))
+    forms = {
+        "largest": lambda: k.reduce("max", z, (0,), False),
+        "scan": lambda: k.scan("max", z, 0),
+        "scatter": lambda: k.scatter("max", z, 0, rows, z),
+    }
+    with pytest.raises(ut.errors.DTypeError, match=r"no kernel on .* of complex numbers"):
+        forms[call]()
+
+
 def test_more_operands_than_bindings_are_joined() -> None:
     few = recording(max_bindings=3)
     operands = [few.full((3, 1), 1, SINGLE), *(few.full((5,), 1, SINGLE) for _ in range(3))]

@@ -238,6 +238,83 @@ def test_restarts_and_logs(tmp_path: Path) -> None:
     assert (logs / "attempt_1" / "0" / "stdout.log").read_text() == "attempt 1 rank 0\n"
 
 
+ELASTIC = """
+from undertow.distributed import checkpoint
+from undertow.nn.parallel import DistributedDataParallel as DDP
+
+dist.init_process_group()
+me, n, place = dist.get_rank(), dist.get_world_size(), sys.argv[1] + "/last"
+attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+ut.manual_seed(0)
+model, state = DDP(ut.nn.Linear(4, 1)), {"step": 0}
+state["model"] = model.module
+if os.path.exists(place):
+    checkpoint.load(state, checkpoint_id=place)
+for step in range(state["step"], 6):
+    model.zero_grad()
+    (model(ut.full((2, 4), float(step))) ** 2).mean().backward()
+    with ut.no_grad():
+        for p in model.parameters():
+            p -= 0.001 * p.grad
+    state["step"] = step + 1
+    checkpoint.save(state, checkpoint_id=place)
+    if me == 1 and step == 2 and attempt == 0:
+        os.kill(os.getpid(), signal.SIGSTOP if sys.argv[2] == "stop" else signal.SIGKILL)
+    if step == 2 and sys.argv[2] == "stop" and attempt == 0:
+        dist.group.WORLD.timeout = 1.0
+if me == 0:
+    print("END", n, attempt, [round(x, 5) for x in model.module.weight.flatten().tolist()])
+"""
+
+
+@needs_mpi
+@pytest.mark.parametrize("way", ["kill", "stop"])
+def test_elastic_goes_on_without_who_is_lost(way: str, tmp_path: Path) -> None:
+    """With the last checkpoint, and to the end."""
+    ut.manual_seed(0)
+    model = ut.nn.Linear(4, 1)
+    optimizer = ut.optim.SGD(model.parameters(), lr=0.001)
+    for step in range(6):
+        optimizer.zero_grad()
+        (model(ut.full((2, 4), float(step))) ** 2).mean().backward()
+        optimizer.step()
+    options = ("--elastic", "2:3") if way == "stop" else ("--elastic", "2:3", "--max-restarts", "1")
+    grace = 10 if way == "stop" else 60  # in which all others end
+    words = tmp_path, way
+    out = finished(started(tmp_path, 3, ELASTIC, *words, options=options, grace=grace))
+    assert "undertow: going on with 2 processes" in out
+    found = re.search(r"END 2 1 \[(.*)\]", out)
+    assert found is not None
+    wanted = model.weight.flatten().tolist()
+    assert [float(x) for x in found[1].split(", ")] == pytest.approx(wanted, abs=2e-5)
+
+
+def test_what_elastic_and_hosts_ask_for() -> None:
+    """Who is lost takes the rest of its host along."""
+    import argparse
+
+    from undertow.distributed import launch
+    from undertow.distributed import run as command
+
+    def planned(*words: str) -> launch.Plan:
+        parser = argparse.ArgumentParser()
+        command.add_options(parser)
+        return command.plan(parser.parse_args(words), ["train.py"], {})
+
+    plan = planned("--elastic", "2:8")
+    assert (plan.count, plan.least, plan.restarts) == (8, 2, 6)
+    assert launch.without(plan, {3, 5}).count == 6
+    plan = planned("--elastic", "2:6", "-n", "2", "--hosts", "a,b,c")
+    assert (plan.count, plan.hosts) == (6, ["a", "b", "c"])
+    left = launch.without(plan, {2, 3})
+    assert (left.count, left.hosts) == (4, ["a", "c"])
+    for words in ("3", "3:2", "0:2", "a:b"):
+        with pytest.raises(ValueError, match="is MIN:MAX"):
+            planned("--elastic", words)
+    with pytest.raises(ValueError, match="does not allow 5 processes"):
+        planned("--elastic", "2:4", "-n", "5")
+
+
 # Stores -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", ["hash", "file", "tcp", "prefix"])
 def test_stores(kind: str, tmp_path: Path) -> None:

@@ -93,6 +93,30 @@ def test_gradients_are_averages(count: int, tmp_path: Path) -> None:
         alike(ddp)
         for p, q in zip(ddp.parameters(), whole.parameters()):
             assert ut.allclose(p.grad, q.grad, rtol=digits, atol=digits * 1e-1), hook
+    # halves whose sum float16 does not have
+    for hook, dtype in ((half, ut.float32), (None, ut.float16)):
+        ddp = DDP(ut.nn.Linear(1, 1, bias=False, dtype=dtype))
+        if hook is not None:
+            ddp.register_comm_hook(None, hook)
+        ddp(ut.full((1, 1), 40000.0, dtype=dtype)).sum().backward()
+        assert abs(ddp.module.weight.grad.item() - 40000) < 100
+
+    from undertow.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power
+    for rank, digits in ((len(x), 1e-3), (2, 0.35)):  # the gradients of so many rows; fewer
+        ddp = DDP(network(), bucket_cap_mb=0.5)
+        state = power.PowerSGDState(None, matrix_approximation_rank=rank, start_powerSGD_iter=2)
+        ddp.register_comm_hook(state, power.powerSGD_hook)
+        sums = [ut.zeros_like(p) for p in ddp.parameters()]
+        steps = 2 if rank > 2 else 20  # errors are made up for by later steps
+        for step in range(2 + steps):
+            ddp.zero_grad()
+            F.mse_loss(ddp(x[mine]), y[mine]).backward()
+            alike(ddp)
+            for s, p in zip(sums, ddp.parameters()):
+                s += p.grad if step > 1 else 0.0
+        assert state.errors and any(state.errors.values())
+        for s, q in zip(sums, whole.parameters()):
+            assert (s / steps - q.grad).norm() <= digits * q.grad.norm()
     print("fine", flush=True)
     """
     assert run(tmp_path, count, MODEL + dedent(body)).count("fine") == count

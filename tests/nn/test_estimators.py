@@ -76,6 +76,23 @@ def test_forecaster() -> None:
     assert model.score(whole) > 0.9
 
 
+def test_one_series_alone() -> None:
+    wave = np.sin(np.arange(60) / 3)
+    model = TimeSeriesForecaster(horizon=4, epochs=2)
+    assert model.fit(wave).predict(wave[-30:].tolist()).shape == (1, 1, 4)
+    assert np.isfinite(model.score(wave))
+    with pytest.raises(ut.errors.ArgumentError, match="the values of one"):
+        TimeSeriesClassifier().fit(wave, np.arange(60) % 2)
+
+
+@pytest.mark.parametrize("kind", [TimeSeriesClassifier, TimeSeriesRegressor, TimeSeriesForecaster])
+def test_bad_series(kind: Any) -> None:
+    with pytest.raises(ut.errors.ArgumentError, match="call fit before"):
+        kind().predict(np.ones((3, 9)))
+    with pytest.raises(ut.errors.ArgumentError, match=r"rows of numbers.*'a'"):
+        kind().fit([["a", "b"], ["c", "d"]], [0, 1])
+
+
 def test_parameters() -> None:
     model = TimeSeriesClassifier(epochs=3)
     assert model.get_params()["epochs"] == 3

@@ -23,6 +23,7 @@ from undertow.utils.data import (
     DataLoader,
     Dataset,
     DistributedSampler,
+    DistributedStream,
     IterableDataset,
     RandomSampler,
     Sampler,
@@ -82,6 +83,26 @@ def test_torchs_module_paths(path: str) -> None:
 
 
 # Datasets ------------------------------------------------------------------------------------
+@pytest.mark.parametrize("workers", [0, 2])
+def test_streams_are_dealt_out(workers: int) -> None:
+    """Each sample to one process and one worker; the rest that not everybody would have to none."""
+    shares = [
+        [
+            int(x)
+            for x in DataLoader(DistributedStream(range(23), 2, rank), None, num_workers=workers)
+        ]
+        for rank in (0, 1)
+    ]
+    assert [sorted(share) for share in shares] == [[*range(0, 22, 2)], [*range(1, 22, 2)]]
+    if not workers:
+        rows = [list(DistributedStream(range(9), n, r, shards=4)) for n in (1, 2) for r in range(n)]
+        assert rows == [[*range(8)], [0, 1, 4, 5], [2, 3, 6, 7]]
+        with pytest.raises(ut.errors.ArgumentError, match="2 replicas cannot share 3 shards"):
+            DistributedStream([1], 2, 0, shards=3)
+        with pytest.raises(RuntimeError, match="num_replicas and rank"):
+            DistributedStream([1])
+
+
 def test_datasets_without_their_methods_say_so() -> None:
     with pytest.raises(NotImplementedError, match=r"\[Dataset\] .*__getitem__"):
         Dataset()[0]

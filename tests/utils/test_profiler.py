@@ -246,6 +246,18 @@ def test_inside_of_another() -> None:
     assert by_key(outer)["exp"].count == 1
 
 
+def test_steps_of_a_profiler_that_is_not_on() -> None:
+    """They switch nothing on."""
+    prof = profile()
+    for _ in range(2):
+        with pytest.raises(ut.errors.ArgumentError, match="between start"):
+            prof.step()
+        with prof:
+            prof.step()
+    with profile():
+        pass
+
+
 def test_record_function_decorates() -> None:
     """Functions keep their names; recursion is counted; without a profiler nothing happens."""
 

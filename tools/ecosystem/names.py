@@ -53,8 +53,9 @@ PACKAGES = {
 HEAD = """\
 # Names of torch that the packages touch
 
-Every name of torch {version} that the sources of the packages in [ecosystem.md](ecosystem.md)
-mention, and whether it is here. `python tools/ecosystem/names.py` writes this page. *Real* does
+For who wants to know what a package would miss. After this page you know every name of torch
+{version} that the sources of the packages in [ecosystem.md](ecosystem.md) mention, and whether it
+is here. `python tools/ecosystem/names.py` writes this page. *Real* does
 what torch's does, within what [compatibility.md](compatibility.md) says; *refused* can be imported
 and passed around, and says when it is called why it cannot work here; *missing* is not there.
 

@@ -20,7 +20,6 @@ import undertow as ut
 from . import prelude
 from .case import ERRORS, Line
 from .case import Case as Plain
-from .grammar import CHANGES
 from .programs import Writer
 
 ENVIRONMENT = {"UNDERTOW_KERNELS": "always"}
@@ -92,7 +91,7 @@ class _Writer(Writer):
 
     def fill(self, template: str, name: str) -> str:
         while _REFUSED.search(template):
-            template = "{x}." + self.pick(CHANGES) if template.startswith("{x}.") else "{x} * 2"
+            template = "{x}.mul_(2)" if template.startswith("{x}.") else "{x} * 2"
         return super().fill(template, name)
 
 

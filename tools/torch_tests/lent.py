@@ -21,24 +21,26 @@ USED: list[str] = []  # the lent names that were called since the last look
 # Modules of torch that are taken as they are, from its own source, by the beginning of the name.
 GENUINE = ("torch.testing._internal", "torch.testing._comparison", "torch.testing._utils",
            "torch._functorch.make_functional", "torch._functorch.batch_norm_replacement",
-           "torch._functorch.functional_call")  # fmt: skip
+           "torch._functorch.functional_call", "torch.nn.utils._named_member_accessor")  # fmt: skip
 # Modules of ours that are asked for private names.
-_PRIVATE = ("", "_C", "_C._functorch", "_dynamo", "_dynamo.config", "_inductor", "_logging",
-            "_subclasses", "_utils", "_ops", "jit", "onnx", "cuda", "backends", "_prims_common",
-            "library", "_higher_order_ops", "nn.utils", "ao", "ao.quantization",
-            "ao.nn.quantized", "utils", "fx", "export",
-            "_jit_internal", "utils._pytree", "overrides", "autograd", "distributed",
-            "autograd.gradcheck", "autograd.functional", "autograd.graph", "testing",
-            "utils.checkpoint", "autograd.forward_ad", "nn.modules", "nn.parallel", "types",
-            "nn.parameter", "serialization", "storage", "sparse", "fft", "linalg", "special",
-            "return_types", "func", "nested", "nn.functional", "nn.init", "random", "package",
-            "masked", "multiprocessing", "profiler", "futures", "hub", "optim", "amp")  # fmt: skip
+_PRIVATE = """
+    _C _C._functorch _dynamo _dynamo.config _inductor _logging _subclasses _utils _ops jit
+    onnx cuda backends _prims_common library _higher_order_ops nn.utils ao ao.quantization
+    ao.nn.quantized utils fx export _jit_internal utils._pytree overrides autograd
+    distributed autograd.gradcheck autograd.functional autograd.graph testing
+    utils.checkpoint autograd.forward_ad nn.modules nn.parallel types nn.parameter
+    serialization storage sparse fft linalg special return_types func nested nn.functional
+    nn.init random package masked multiprocessing profiler futures hub optim amp
+    _dynamo.utils _dynamo.testing _C._autograd autograd.profiler autograd.function
+    _C._profiler
+""".split()  # noqa: SIM905
 # What fixtures compute with.
 _VALUES = {
     "_C._get_privateuse1_backend_name": lambda: "privateuseone",
     "_C._get_cpu_capability": lambda: "AVX2",
     "_C._is_torch_function_enabled": lambda: True,
     "_C._has_storage": lambda x: True,
+    "autograd.kineto_available": lambda: False,
     "_dynamo.config.compiled_autograd": False,
     "_C._debug_only_are_vmap_fallback_warnings_enabled": lambda: True,
     "_C._debug_only_display_vmap_fallback_warnings": lambda shown: None,
@@ -194,9 +196,9 @@ def lend(source: Path) -> None:
     sys.meta_path.append(_Modules(source))
     testing = importlib.import_module("torch.testing")
     testing.__path__ = [str(source / "torch" / "testing")]
+    _open(undertow, "")
     for path in _PRIVATE:
-        name = f"torch.{path}".removesuffix(".")
-        _open(importlib.import_module(name), path)
+        _open(importlib.import_module(f"torch.{path}"), path)
     _lend_functorch(undertow)
     operator = importlib.import_module("torch._ops").HigherOrderOperator
     operator.py_impl = lambda self, *keys: lambda rule: rule

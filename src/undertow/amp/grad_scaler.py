@@ -8,6 +8,7 @@ from typing import Any
 
 from ..backends.registry import is_present
 from ..core.modes import no_grad
+from ..core.recording import RECORDERS, recorder, refuse, told
 from ..core.register import FUNCTIONS
 from ..core.tensor import Tensor
 from ..dtypes import float16
@@ -17,6 +18,33 @@ from ..errors import ArgumentError, DTypeError, GradientError
 def _with_gradients(optimizer: Any) -> list[Any]:
     """The parameters of an optimiser that have a gradient."""
     return [p for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+
+
+def _finite(grads: list[Any]) -> bool:
+    """Whether they are, which is looked at once for each device."""
+    flags: dict[Any, list[Any]] = {}
+    for grad in grads:
+        flags.setdefault(grad.device, []).append(grad.isfinite().all())
+    return all(bool(FUNCTIONS["stack"](few).all()) for few in flags.values())
+
+
+class Scaling:
+    """What a program that was recorded with a scaler needs it to be; see core/recording."""
+
+    def __init__(self, scaler: GradScaler) -> None:
+        self.optimizer = scaler  # what it is of
+        self._scale = scaler._scale
+        if scaler._seen:
+            refuse("gradients are unscaled outside, and stepped inside")
+
+    def holds(self) -> bool:
+        """Whether the scaler would do the same again, but for what is asked of the gradients."""
+        scaler = self.optimizer
+        return scaler._scale == self._scale and not scaler._seen and scaler._used
+
+    def left(self) -> str | None:
+        """What the recorded call has left undone."""
+        return "a GradScaler is not updated inside" if self.optimizer._seen else None
 
 
 class GradScaler:
@@ -74,6 +102,8 @@ class GradScaler:
             return outputs
         if isinstance(outputs, Tensor):
             self._used = True
+            if RECORDERS and recorder() is not None:
+                recorder().watch(Scaling(self))
             return outputs * self._scale
         if isinstance(outputs, (list, tuple)):
             return type(outputs)(self.scale(o) for o in outputs)
@@ -93,18 +123,18 @@ class GradScaler:
             raise GradientError(
                 f"[GradScaler.unscale_] comes after {after} of this optimizer; call update() first"
             )
-        overflow = False
         inverse = 1.0 / self._scale
         with no_grad():
-            for param in _with_gradients(optimizer):
-                grad = param.grad
+            grads = [param.grad for param in _with_gradients(optimizer)]
+            for grad in grads:
                 if grad.dtype is float16:
                     raise ArgumentError(
                         f"[GradScaler.unscale_] the gradient of a parameter of shape "
-                        f"{tuple(param.shape)} is float16; keep parameters in float32 and use "
+                        f"{tuple(grad.shape)} is float16; keep parameters in float32 and use "
                         "autocast for the forward"
                     )
-                overflow = overflow or not bool(grad.isfinite().all())
+            overflow = not _finite(grads)
+            for grad in grads:
                 grad.mul_(inverse)
         self._seen[optimizer] = (overflow, False)
 
@@ -142,8 +172,8 @@ class GradScaler:
         """The step of an optimiser that divides by the factor itself."""
         scaled = optimizer not in self._seen
         if scaled:
-            finite = all(bool(p.grad.isfinite().all()) for p in _with_gradients(optimizer))
-            self._seen[optimizer] = (not finite, False)
+            overflow = not _finite([p.grad for p in _with_gradients(optimizer)])
+            self._seen[optimizer] = (overflow, False)
         overflow, _ = self._seen[optimizer]
         make = FUNCTIONS["tensor"]
         before = getattr(optimizer, "grad_scale", 1.0)
@@ -161,13 +191,22 @@ class GradScaler:
             return
         self._check_used("update")
         if new_scale is not None:
+            refuse("the factor of a GradScaler is set")
             self._scale = float(new_scale)
         elif not self._seen:
             raise GradientError(
                 "[GradScaler.update] no gradients were looked at since the last update; call "
                 "step(optimizer) or unscale_(optimizer) first"
             )
-        elif any(overflow for overflow, _ in self._seen.values()):
+        else:
+            overflow = any(overflow for overflow, _ in self._seen.values())
+            if not told(self._adapt, overflow):
+                self._adapt(overflow)
+        self._seen.clear()
+
+    def _adapt(self, overflow: bool) -> None:
+        """Shrink the factor, or count, and let it grow at last."""
+        if overflow:
             self._scale *= self._backoff_factor
             self._growth_tracker = 0
         else:
@@ -176,7 +215,6 @@ class GradScaler:
                 grown = self._scale * self._growth_factor
                 self._scale = grown if grown <= _LARGEST else self._scale
                 self._growth_tracker = 0
-        self._seen.clear()
 
     def _check_used(self, name: str) -> None:
         if not self._used:
@@ -187,6 +225,7 @@ class GradScaler:
     # What it is set to ----------------------------------------------------------------------
     def get_scale(self) -> float:
         """The factor; 1 when it is not enabled."""
+        refuse("the factor of a GradScaler is read")
         return self._scale if self._enabled else 1.0
 
     def is_enabled(self) -> bool:
@@ -199,6 +238,7 @@ class GradScaler:
 
     def set_growth_factor(self, new_factor: float) -> None:
         """Set by what the factor grows."""
+        refuse("options of a GradScaler are set")
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
@@ -207,6 +247,7 @@ class GradScaler:
 
     def set_backoff_factor(self, new_factor: float) -> None:
         """Set by what the factor shrinks."""
+        refuse("options of a GradScaler are set")
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
@@ -215,6 +256,7 @@ class GradScaler:
 
     def set_growth_interval(self, new_interval: int) -> None:
         """Set after how many good updates the factor grows."""
+        refuse("options of a GradScaler are set")
         self._growth_interval = new_interval
 
     def state_dict(self) -> dict[str, Any]:
@@ -233,6 +275,7 @@ class GradScaler:
         """Continue from a `state_dict`."""
         if not self._enabled:
             return
+        refuse("the state of a GradScaler is loaded")
         if not state_dict:
             raise ArgumentError(
                 "[GradScaler.load_state_dict] the state is empty: it was saved by a scaler that "

@@ -20,7 +20,7 @@ from .. import dtypes
 from ..backends.batch import Frame, enclosing
 from ..backends.quiet import restore, silence
 from ..backends.registry import backend_of, backend_on
-from ..backends.wrapped import WRAPPERS
+from ..backends.wrapped import WRAPPERS, WrapperArray
 from ..core.batching import into_batch, lifted, out_of_batch
 from ..core.dispatch import cast
 from ..core.modes import current, enter, leave, with_grad
@@ -242,7 +242,7 @@ def grad(
                 g = _varying(g, roots, edges, made and node_of(g) not in given)
             if isinstance(t, OtherKind):
                 g = t._gradient(g)
-            elif WrapperNode.made:
+            elif ASKING:
                 g = restored(g)
         results.append(g)
     return tuple(results)
@@ -504,8 +504,11 @@ def _run(
     task = Task(roots, wanted)
     keep = create_graph if retain_graph is None else retain_graph
     run = Run(task, keep, create_graph, captures)
-    if WrapperNode.made and any(node.__class__ is WrapperNode for node in task.nodes):
-        run.bare = False
+    if ASKING and (
+        any(seed._array.__class__ is WrapperArray for seed in seeds)
+        or any(node.__class__ is WrapperNode for node in task.nodes)
+    ):
+        run.bare = False  # their classes are asked for sums
     state = current()
     inside = (
         with_grad(state, create_graph)

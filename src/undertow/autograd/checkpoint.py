@@ -13,15 +13,16 @@ not kept either; the function at depth d is computed d times more, not 2^d.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
-from ..core.generator import get_rng_state, replaying
+from ..backends.batch import frames_of, reframed
+from ..backends.locks import Lock
+from ..core.generator import default_generator, replaying
 from ..core.modes import current, enter, leave
-from ..core.tensor import Tensor, node_of, share
+from ..core.tensor import Tensor, node_of, share, wrap_shared
 from ..errors import ArgumentError, DTypeError, GradientError, VersionError
 from .function import Saved
 from .graph import saved_tensors_hooks
@@ -52,15 +53,21 @@ class _Enough(BaseException):
 class _Ticket:
     """What a node saves instead of a tensor."""
 
-    __slots__ = ("counter", "meta", "number", "version")
+    __slots__ = ("counter", "frames", "meta", "number", "version")
 
     def __init__(self, number: int, t: Tensor) -> None:
         self.number = number
         self.meta = (t.shape, t.dtype, t.device)
+        self.frames = frames_of(t._array)
         # A tensor from outside (a weight) is the same memory in both runs: its version tells if
         # it was changed in between. One made inside has a counter of its own in each run.
         self.counter = share(t).version
         self.version = t._version
+
+    def of_first_run(self, t: Tensor) -> Tensor:
+        """A tensor of the second run as one of the first: a `vmap` inside of it ran twice."""
+        array = reframed(t._array, self.frames)
+        return t if array is t._array else wrap_shared(array, share(t))
 
 
 class _Frame:
@@ -78,14 +85,14 @@ class _Frame:
         self.function = function
         self.args = _mapped(args, _keep)
         self.kwargs = _mapped(kwargs, _keep)
-        self.rng = get_rng_state() if preserve_rng_state else None
+        self.rng = default_generator.place() if preserve_rng_state else None
         self.autocast = current().autocast  # which is off in a backward
         self.context = context
         self.early_stop = early_stop
         self.completed = False  # the first run
         self.tickets: list[_Ticket] = []
         self.values: dict[int, Tensor] = {}  # collected, waiting to be fetched
-        self.lock = threading.RLock()  # two workers may ask at once
+        self.lock = Lock()  # two workers may ask at once
         self.holder: int | None = None  # who has it; see `stacks.worker`
 
     def pack(self, t: Tensor) -> _Ticket:
@@ -126,7 +133,7 @@ class _Frame:
             nonlocal found
             if found < wanted:
                 self.check(self.tickets[found], t)
-                self.values[found] = t
+                self.values[found] = self.tickets[found].of_first_run(t)
             found += 1
             if found == wanted and stop:
                 raise enough
@@ -161,7 +168,8 @@ class _Frame:
     def check(self, ticket: _Ticket, t: Tensor) -> None:
         """Raise unless `t` can stand where the tensor of the first run stood."""
         meta = (t.shape, t.dtype, t.device)
-        if meta != ticket.meta:
+        sizes, again = ([f.size for f in fs] for fs in (ticket.frames, frames_of(t._array)))
+        if meta != ticket.meta or sizes != again:
             raise CheckpointError(
                 f"[checkpoint] saved tensor {ticket.number} had (shape, dtype, device) "
                 f"{ticket.meta} in the forward but {meta} when the function was computed again; "

@@ -29,11 +29,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from threading import Lock
 from typing import Any
 
 from ..backends.batch import towering
 from ..backends.dual import LEVELS, primal_of
+from ..backends.locks import Lock
 from ..backends.registry import OF_CLASS, backend_of
 from ..backends.strided import memory_order
 from ..backends.wrapped import WRAPPERS

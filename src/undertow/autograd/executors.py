@@ -32,6 +32,7 @@ from collections import deque
 from contextvars import Context, copy_context
 from queue import SimpleQueue
 
+from ..backends.locks import Lock
 from ..backends.threads import shared_between
 from ..core.node import AccumulateGrad, Node
 from .engine import Run, advance
@@ -106,7 +107,7 @@ class _Board:
 
     def __init__(self, run: Run, ready: list[int]) -> None:
         self.run = run
-        self.lock = threading.RLock()
+        self.lock = Lock()
         self.changed = threading.Condition(self.lock)
         self.ready = deque(ready)
         self.left = run.task.left
@@ -119,7 +120,7 @@ class _Board:
         try:
             self.changed.wait()
         except BaseException:
-            if not self.lock._is_owned():  # type: ignore[attr-defined]
+            if not self.lock._is_owned():
                 self.lock.acquire()
             raise
 

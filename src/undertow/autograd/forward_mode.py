@@ -23,14 +23,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import product
-from sys import getrefcount
 from typing import Any
 
-from ..backends.batch import towering
+from ..backends.batch import frames_of, towering
 from ..backends.dual import STEPS, DualArray, Level, Series, level_at, living, parts, primal_of
+from ..backends.holders import getrefcount
 from ..backends.registry import backend_of
 from ..backends.strided import overlaps
 from ..core import inplace
+from ..core.batching import met
 from ..core.derived import ordered
 from ..core.dispatch import alike, apply, cast, expand
 from ..core.fused import traced
@@ -123,6 +124,8 @@ def step(op: Op, inputs: Sequence[Any], params: tuple[Any, ...]) -> Any:
             level = found
     if level is None:  # of levels that have ended
         return apply(op, [_without_dead(t) for t in inputs], params)
+    if len({frames_of(t._array) for t in inputs if isinstance(t, Tensor)}) > 1:
+        inputs = met(inputs)  # so that the gradient of what a batch has in common is a sum
     primals = [primal(t, level) if isinstance(t, Tensor) else t for t in inputs]
     tangents = [tangent(t, level) for t in inputs]
     state = current()
@@ -276,6 +279,8 @@ def _by_rules(op: Op, ins: Any, changes: Any, params: Any, outs: Any) -> Any:
     if op.scalar is not None and plain and not _recorded(*ins, *changes, out):
         fused = _fused(op, tuple([c is not None for c in changes]))
         operands = [*[c for c in changes if c is not None], *ins, out]
+        if len({backend_of(o._array) for o in operands if isinstance(o, Tensor)}) > 1:
+            operands = met(operands)  # some are mapped by `vmap`
         if fused is not None and alike(operands, shape):
             return apply(fused, operands)
     total: Any = None

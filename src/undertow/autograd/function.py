@@ -547,9 +547,10 @@ def _mapped(cls: type[Function], args: tuple[Any, ...]) -> tuple[Any, Any]:
         ]
         token = enclosing.set(frame.outer)
         try:
-            found, outs = cls.vmap(VmapInfo(frame.size, frame.randomness), dims, *whole)
+            answer = cls.vmap(VmapInfo(frame.size, frame.randomness), dims, *whole)
         finally:
             enclosing.reset(token)
+        found, outs = _checked_rule(cls, answer)
         if not isinstance(found, tuple):
             return args, (found if outs is None else into_batch(found, frame, outs % found.ndim),)
         outs = outs if isinstance(outs, tuple) else (outs,) * len(found)
@@ -560,6 +561,26 @@ def _mapped(cls: type[Function], args: tuple[Any, ...]) -> tuple[Any, Any]:
         return args, (tuple(back),)
     lifted = iter(met(tensors))
     return tuple([next(lifted) if isinstance(a, Tensor) else a for a in args]), None
+
+
+class VmapRuleError(ArgumentError):
+    """What a Function's `vmap` returned is no outputs and their dimensions."""
+
+
+def _checked_rule(cls: type[Function], answer: Any) -> tuple[Any, Any]:
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise VmapRuleError(
+            f"[{cls.__name__}] its vmap returns (outputs, dimensions), got {type(answer).__name__}"
+            + (f" of {len(answer)}" if isinstance(answer, tuple) else "")
+        )
+    found, outs = answer
+    count = len(found) if isinstance(found, tuple) else None
+    if isinstance(outs, (tuple, list)) and (count is None or len(outs) != count):
+        raise VmapRuleError(
+            f"[{cls.__name__}] its vmap returned dimensions {outs} for "
+            + ("one output" if count is None else f"{count} outputs")
+        )
+    return found, tuple(outs) if isinstance(outs, list) else outs
 
 
 class VmapInfo(NamedTuple):

@@ -218,8 +218,8 @@ def _rows(output: Tensor, inputs: Tensors, create_graph: bool, strict: bool) -> 
         )
     size = output.numel()
     rows: list[list[Tensor]] = [[] for _ in inputs]
-    backend = backend_of(output._array)
-    one = backend.full((1,), 1, output._array.dtype)
+    one = backend_of(output._array).full((1,), 1, output._array.dtype)
+    backend = backend_of(one)  # of a wrapper's it is not
     for j in range(size):
         seed = backend.full((size,), 0, output._array.dtype)
         backend.assign(backend.slice(seed, (slice(j, j + 1),)), one)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from threading import Lock
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary, ref
 
+from ..backends.locks import Lock
 from ..backends.registry import backend_of
 from ..core.dispatch import transfer
 from ..core.modes import State, Switch, current, enter, leave

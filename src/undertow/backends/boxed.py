@@ -7,13 +7,13 @@ and so that code above `backends/` that asks an array for anything of NumPy's fa
 
 from __future__ import annotations
 
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
 from ..devices import Device
 from .base import Backend
+from .holders import getrefcount
 from .memory import owns
 from .reference import NumpyBackend
 

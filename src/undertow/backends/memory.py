@@ -47,6 +47,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import does_not_fit
+from .holders import COUNTED, getrefcount
 
 HEAP = 64 << 20  # bytes that malloc keeps
 KEEP = (512 << 20) - HEAP  # bytes of blocks
@@ -149,10 +150,8 @@ def mapped(size: int) -> Any:
 KEEPING = os.environ.get("UNDERTOW_KEEP_MEMORY") != "0"
 LOOKS = 8  # blocks that may be in use until another one is mapped
 HUGE_PAGES = 4 << 20  # bytes from which on the kernel is asked for huge pages, as NumPy does
-getrefcount: Any = getattr(sys, "getrefcount", None)
-_alone = deque([object()])
-_FREE = getrefcount(_alone[-1]) if getrefcount else 0  # of what only a deque holds
-_blocks = Blocks(KEEP) if KEEPING and getrefcount and hasattr(mmap, "MAP_ANONYMOUS") else None
+_FREE = 2  # of what only a deque holds, and the question; see Note [holders]
+_blocks = Blocks(KEEP) if KEEPING and COUNTED and hasattr(mmap, "MAP_ANONYMOUS") else None
 
 
 def empty(shape: tuple[int, ...], dtype: Any, beside: Sequence[int] = ()) -> Any:
@@ -245,14 +244,6 @@ def _apart(beside: Sequence[int]) -> int:
     return 0
 
 
-def _held(array: Any) -> int:
-    base = array.base
-    return getrefcount(base) if getrefcount else 0
-
-
-_HELD = _held(np.ones((1, 2)).reshape(2))  # of what only a view and the question hold
-
-
 def owns(array: Any) -> bool:
     """Whether nobody else looks at the memory of an array by way of its base.
 
@@ -274,7 +265,7 @@ def owns(array: Any) -> bool:
     if base is None or base.__class__ is PickleBuffer:
         return True
     whole = base.__class__ is np.ndarray and base.size == array.size and array.flags.c_contiguous
-    if not whole or not getrefcount or getrefcount(base) > _HELD:
+    if not whole or getrefcount(array.base) > 3:  # held by the view, `base` and the question
         return False
     below: Any = base.base
     return below is None or below.__class__ is PickleBuffer

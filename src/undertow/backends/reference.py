@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from ..kernel.erf import erf_formula
 from ..kernel.expr import Expr, trace
 from ..kernel.windows import Geometry
 from .base import Array, Backend, NumpyDType, Shape
+from .holders import getrefcount
 from .memory import owns
 from .philox import philox_words
 from .quiet import restore, silence

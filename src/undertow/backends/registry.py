@@ -70,9 +70,14 @@ def backend_on(device: Device | str | None) -> Backend:
     if found is None:
         make = _makers.get(wanted.type) or _installed(wanted.type)
         if make is None or wanted.type == "cpu":
+            if wanted.type == "cuda":
+                from .nvidia.driver import require_card
+
+                require_card()  # says why there is none
             raise DeviceError(
                 f"[device] there is no device {str(wanted)!r} here; the devices are "
-                f"{', '.join(map(str, devices()))}, and 'webgpu' for a GPU (docs/webgpu.md)"
+                f"{', '.join(map(str, devices()))}, and 'webgpu' or 'opencl' for a GPU "
+                "(docs/webgpu.md, docs/opencl.md)"
             )
         found = make(wanted)
         if not isinstance(found, Backend):
@@ -88,11 +93,15 @@ def running() -> dict[str, Backend]:
 
 
 def _installed(type: str) -> Callable[[Device], Backend] | None:
-    """What an installed package brings for a device type; WebGPU and CUDA are ours."""
+    """What an installed package brings for a device type; WebGPU, OpenCL and CUDA are ours."""
     if type == "webgpu":
         from .webgpu.backend import make_backend
 
         return make_backend
+    if type == "opencl":
+        from .opencl.backend import make_backend as make_opencl
+
+        return make_opencl
     if type == "cuda" and _has_cuda():
         from .nvidia.backend import make_backend as make_cuda
 
@@ -108,7 +117,7 @@ def _installed(type: str) -> Callable[[Device], Backend] | None:
 
 def is_present(type: str) -> bool:
     """Whether there are devices of a type: ours, registered, or brought by a package."""
-    if type in ("cpu", "webgpu") or type in _makers or type in packaged():
+    if type in ("cpu", "webgpu", "opencl") or type in _makers or type in packaged():
         return True
     return type == "cuda" and _has_cuda()
 

@@ -29,7 +29,6 @@ from __future__ import annotations
 import math
 import mmap
 import os
-import sys
 import tempfile
 import weakref
 from collections.abc import Iterable, Sequence
@@ -39,6 +38,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import memory
+from .holders import COUNTED, getrefcount
 from .strided import memory_order
 
 LEAST = 16 << 10  # bytes from which on an array has a block; smaller ones travel in the message
@@ -47,9 +47,8 @@ KEEP = 8  # free blocks of a lender
 COPIES = MOST // 2  # blocks in use from which on the borrower copies
 PAGE = mmap.PAGESIZE
 
-getrefcount: Any = getattr(sys, "getrefcount", None)
 # Descriptors go through sockets of Unix; elsewhere everything travels in the message.
-AVAILABLE = getrefcount is not None and hasattr(mmap, "MAP_SHARED") and os.name == "posix"
+AVAILABLE = COUNTED and hasattr(mmap, "MAP_SHARED") and os.name == "posix"
 
 
 class Reference(NamedTuple):
@@ -76,11 +75,7 @@ class _Block:
 
     def unused(self) -> bool:
         """Whether nobody in this process looks at its memory."""
-        return bool(getrefcount(self.memory) == _UNUSED)
-
-
-_block = _Block(object(), 0)
-_UNUSED = getrefcount(_block.memory) if getrefcount else 0  # of what only a block holds
+        return bool(getrefcount(self.memory) == 2)  # by the block and the question
 
 
 def _bytes(memory: Any) -> Any:

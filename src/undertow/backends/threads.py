@@ -17,10 +17,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Lock
 from typing import Any
 
 from ..errors import ArgumentError
+from .locks import Lock
 
 MOST_THREADS = 4096  # a process that starts many more runs out of memory maps, and crashes
 

@@ -11,6 +11,7 @@ A form that is asked for outside of an op looks at shapes only, or is an error.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from ..devices import Device
@@ -23,25 +24,46 @@ from .strided import StridedArray
 
 
 class WrapperArray(StridedArray):
-    """The array of a wrapper; `kind` is its class, `attributes` are those of the instance."""
+    """The array of a wrapper; `kind` is its class, `attributes` are those of the instance.
 
-    __slots__ = ("attributes", "kind")
+    What the class keeps in slots is in `slots`, from the first op on (`noted`).
+    """
+
+    __slots__ = ("attributes", "kind", "slots")
 
     kind: type
     attributes: dict[str, Any]
+    slots: dict[str, Any]
 
 
 def array_of(like: StridedArray, kind: type, attributes: dict[str, Any]) -> WrapperArray:
     """The array of a wrapper, with the layout of another one or of one on the device meta."""
     made = WrapperArray(WRAPPERS, like.buffer, like.shape, like.dtype, like.strides)
-    made.kind, made.attributes = kind, attributes
+    made.kind, made.attributes, made.slots = kind, attributes, {}
     return made
+
+
+def noted(array: WrapperArray, instance: Any) -> None:
+    """Let an array know what its wrapper keeps in slots."""
+    names = _slots_of(array.kind)
+    if names:
+        array.slots = {n: getattr(instance, n) for n in names if hasattr(instance, n)}
+
+
+@cache
+def _slots_of(kind: type) -> tuple[str, ...]:
+    import copyreg
+
+    own = {"_alias", "_array", "_grad", "_index", "_node"}  # every tensor's
+    return tuple(n for n in copyreg._slotnames(kind) if n not in own)  # type: ignore[attr-defined]
 
 
 def instance_of(array: WrapperArray) -> Any:
     """A new instance with the attributes of the one whose array this is."""
     made: Any = object.__new__(array.kind)
     made.__dict__ = array.attributes
+    for name, value in array.slots.items():
+        setattr(made, name, value)
     return made
 
 
@@ -59,7 +81,9 @@ class WrapperBackend(MetaBackend):
         return lambda *operands: None  # the door has another way
 
     def copy(self, x: Any) -> WrapperArray:
-        return array_of(x, x.kind, x.attributes)
+        found = array_of(x, x.kind, x.attributes)
+        found.slots = x.slots
+        return found
 
 
 STEPS: list[Any] = []  # `core/wrapping` fills it

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import undertow
 
 from ..errors import UndertowError
-from . import adopt, compare, info, predict, profile, run, train
+from . import adopt, check_device, compare, info, predict, profile, run, train
 
 __all__ = ["main"]
 INTERRUPTED = 130  # the exit code that shells expect of a command that Ctrl-C ended
@@ -24,8 +24,8 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--version", action="version", version=f"undertow {undertow.__version__}")
     commands = made.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (train, predict, compare, info, run, profile, adopt):
-        name = module.__name__.rpartition(".")[2]
+    for module in (train, predict, compare, info, check_device, run, profile, adopt):
+        name = module.__name__.rpartition(".")[2].replace("_", "-")
         summary, _, rest = (module.__doc__ or "").partition("\n\n")
         command = commands.add_parser(
             name,

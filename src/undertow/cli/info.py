@@ -16,14 +16,18 @@ from typing import Any
 
 import undertow
 
+from ..backends import holders
+from ..backends.cpu.calls import native
 from ..backends.cpu.codegen.cache import from_environment
 from ..backends.cpu.codegen.jit import features
+from ..backends.nvidia.driver import card_name, device_count, require_card
 from ..backends.registry import devices
 from ..backends.threads import get_num_threads
+from ..errors import DeviceError
 from ..timeseries import names
 from ..timeseries.ucr import data_folder
 
-PACKAGES = ("numpy", "llvmlite", "tqdm", "matplotlib", "ml-dtypes")
+PACKAGES = ("numpy", "llvmlite", "tqdm", "matplotlib", "ml-dtypes", "wgpu", "pyopencl")
 # Those that decide which kernels are made, of the hundred that a processor has.
 FEATURES = (
     *("sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512vnni"),
@@ -61,11 +65,24 @@ def gathered() -> dict[str, Any]:
         "cores": os.cpu_count() or 1,
         "threads": get_num_threads(),
         "devices": [str(device) for device in devices()],
+        "native calls": native.refusal() or "yes",
+        "memory used again": holders.refusal() or "yes",
+        "cuda": _cards(),
+        "opencl": [f"{d.name} ({d.platform})" for d in undertow.opencl.devices()] or "no device",
         "kernel cache": _kernel_cache(),
         "data": _size_of(data_folder()) if data_folder().is_dir() else "nothing fetched yet",
         "UCR sets": names(),
         "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith("UNDERTOW_")},
     }
+
+
+def _cards() -> list[str] | str:
+    """The cards of NVIDIA's, or why there are none."""
+    try:
+        require_card()
+    except DeviceError as error:
+        return str(error).removeprefix("[cuda] ").partition("; use ")[0]
+    return [card_name(index) for index in range(device_count())]
 
 
 def _shown(value: Any) -> str:
@@ -78,7 +95,7 @@ def _version(package: str) -> str:
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
-        extra = {"matplotlib": "plot"}.get(package)
+        extra = {"matplotlib": "plot", "wgpu": "webgpu", "pyopencl": "opencl"}.get(package)
         return "not installed" + (f" (pip install 'undertow[{extra}]')" if extra else "")
 
 

@@ -58,7 +58,10 @@ class RunFolder:
 
     def clear(self) -> None:
         """Make the folder for a new training, without the files of another."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(f"[train] cannot make --out {self.path}: {error.strerror}") from None
         for name in self._there():
             (self.path / name).unlink()
 

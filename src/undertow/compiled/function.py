@@ -15,7 +15,7 @@ from ..backends.cpu.calls import launch, native
 from ..backends.dual import LEVELS
 from ..backends.program.graph import Recording
 from ..core import modes
-from ..core.modes import current
+from ..core.modes import current, enter
 from ..core.recording import RECORDERS
 from ..core.tensor import Tensor
 from ..devices import defaults
@@ -58,6 +58,8 @@ class _Entry:
         self.difference = ""
         self.held: list[Any] = []
         self.split = False
+        self.by_grads = False  # whether it depends on which leaves have a gradient: see held_leaves
+        self.held_leaves: list[Any] = []
 
 
 class Compiled:
@@ -67,6 +69,7 @@ class Compiled:
         self._function = function
         self._fullgraph = fullgraph
         self._entries: dict[Any, _Entry] = {}
+        self._regions: dict[Any, Compiled] = {}  # by what autocast does there
         self._told = False
         self._many = False
         self._around = 0
@@ -79,14 +82,16 @@ class Compiled:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         state = current()
-        if (
-            disabled
-            or MODE == "off"
-            or RECORDERS
-            or LEVELS
-            or enclosing.get() is not None
-            or (state is not modes._default and state is not modes._default_no_grad)
-        ):
+        around = disabled or MODE == "off" or RECORDERS or LEVELS or enclosing.get() is not None
+        if around or (state is not modes._default and state is not modes._default_no_grad):
+            if not around and state.autocast is not None:
+                plain = state.but(autocast=None)
+                if plain is modes._default or plain is modes._default_no_grad:
+                    enter(plain)
+                    try:
+                        return self._under(state.autocast)(*args, **kwargs)
+                    finally:
+                        _leave(state)
             self._around += 1
             return self._function(*args, **kwargs)
         tensors: Sequence[Any]
@@ -99,12 +104,22 @@ class Compiled:
             key = None
         arrays = [t._array for t in tensors]
         wants = tuple([t._node is not None for t in tensors])
-        whole = (state, key, launch.layout(*arrays), wants, get_default_dtype(), defaults())
+        settings = get_default_dtype(), defaults()
+        whole: tuple[Any, ...] = (state, key, launch.layout(*arrays), wants, *settings)
         entry = self._entries.get(whole)
+        parent = None
+        if entry is not None and entry.by_grads:
+            parent, whole = entry, (*whole, tuple([t._grad is None for t in entry.held_leaves]))
+            entry = self._entries.get(whole)
         if entry is None:
             entry = self._new(whole, args, kwargs, tensors)
             if entry is None:
                 return self._function(*args, **kwargs)
+            if parent is not None:
+                entry.leaves, entry.seen = {id(t): t for t in parent.held_leaves}, parent.seen
+                entry.split = parent.split
+                # Gradients stay the same tensors only when a program makes them.
+                entry.attempts = -2 * ATTEMPTS
         if entry.refused is not None:
             if self._fullgraph:
                 self._raise(entry)
@@ -134,6 +149,15 @@ class Compiled:
             entry.next_witness *= 2
             return self._record(entry, args, kwargs, tensors, program)
         return self._record(entry, args, kwargs, tensors)
+
+    def _under(self, autocast: Any) -> Compiled:
+        """The same function with this autocast as a part of it."""
+        found = self._regions.get(autocast.settings)
+        if found is None:
+            inner = functools.partial(_autocasting, autocast.fresh(), self._function)
+            found = self._regions[autocast.settings] = Compiled(inner, self._fullgraph)
+            functools.update_wrapper(found, self._function)
+        return found
 
     # Recording ------------------------------------------------------------------------------
     def _key(self, args: Any, kwargs: Any) -> tuple[list[Any], Any]:
@@ -168,7 +192,7 @@ class Compiled:
             if t.device.type != "cpu":
                 entry.refused = f"{t.device} is no device that programs run on"
         if not native.possible():
-            entry.refused = "there are no compiled functions here"
+            entry.refused = f"there are no compiled functions here: {native.refusal()}"
         return entry
 
     def _record(
@@ -207,6 +231,9 @@ class Compiled:
             entry.trace = None
         elif entry.trace is None:
             entry.trace = trace
+        elif trace.gradless != entry.trace.gradless:  # as where gradients are accumulated
+            entry.by_grads, entry.held_leaves = True, [g.leaf for g in trace.grads]
+            entry.trace = entry.program = None
         else:
             why = disagreement(entry.trace, trace)
             if why is None and program is not None:
@@ -247,10 +274,11 @@ class Compiled:
         raise CompileError(f"[compile] {self._name()} cannot be compiled: {why}{at}")
 
     def _name(self) -> str:
-        return getattr(self._function, "__qualname__", type(self._function).__name__)
+        function = self.__dict__["__wrapped__"]
+        return getattr(function, "__qualname__", type(function).__name__)
 
     def _tell(self, what: str) -> None:
-        code = getattr(inspect.unwrap(self._function), "__code__", None)
+        code = getattr(inspect.unwrap(self), "__code__", None)
         place = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
         warnings.warn(f"[compile] {self._name()}{place}: {what}", UserWarning, stacklevel=5)
 
@@ -261,11 +289,12 @@ class Compiled:
         if self._around:
             lines.append(
                 f"  {self._around} calls ran eagerly, inside of something that is not compiled: "
-                "a recording, a transform, autocast, hooks of saved tensors, anomaly detection"
+                "a recording, a transform, hooks of saved tensors, anomaly detection"
             )
-        elif not self._entries:
+        elif not self._entries and not self._regions:
             lines.append("  not called yet")
-        for i, ((state, _, _, wants, *_), entry) in enumerate(self._entries.items()):
+        known = [(key, entry) for key, entry in self._entries.items() if not entry.by_grads]
+        for i, ((state, _, _, wants, *_), entry) in enumerate(known):
             mode = "with gradients" if state.grad else "without gradients"
             lines.append(f"  {i + 1}. {len(wants)} tensors, {mode}, called {entry.calls} times")
             if entry.refused is not None:
@@ -273,10 +302,12 @@ class Compiled:
                 lines.append(f"    eager: {entry.refused}{at}")
             elif entry.program is None:
                 why = f"; the last two differ: {entry.difference}" if entry.difference else ""
-                lines.append(f"    not yet: {entry.attempts} calls were recorded{why}")
+                lines.append(f"    not yet: {entry.calls} calls were recorded{why}")
             else:
                 lines += [f"    {line}" for line in entry.program.described().splitlines()]
                 lines.append(f"    {entry.program.calls} calls ran as this program")
+        for region in self._regions.values():
+            lines += ["  inside of autocast:", *region.explain().splitlines()[1:]]
         return "\n".join(lines)
 
     def recordings(self) -> list[Recording]:
@@ -291,8 +322,25 @@ class Compiled:
     def reset(self) -> None:
         """Forget all programs."""
         self._entries.clear()
+        self._regions.clear()
         self._told = self._many = False
         self._around = 0
+
+
+def _autocasting(autocast: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a function in a region of autocast of its own."""
+    state = current()
+    enter(state.but(autocast=autocast.fresh()))
+    try:
+        return function(*args, **kwargs)
+    finally:
+        _leave(state)
+
+
+def _leave(state: Any) -> None:
+    """Switch autocast back to that of a state; gradients stay as they were left."""
+    after = current()
+    enter(state if after.grad is state.grad else after.but(autocast=state.autocast))
 
 
 def _is_object(leaf: Any) -> bool:

@@ -15,7 +15,6 @@ import itertools
 import os
 from collections.abc import Sequence
 from copy import copy
-from sys import getrefcount
 from threading import Lock, Thread
 from time import perf_counter
 from typing import Any
@@ -25,6 +24,7 @@ from ..backends import memory
 from ..backends.cpu.codegen.jit import address
 from ..backends.cpu.joined import joined
 from ..backends.cpu.table import Otherwise, Table
+from ..backends.holders import getrefcount
 from ..backends.program.graph import Called, Checked, Launched, Piece, Recording, bounds, difference
 from ..backends.program.graph import root_of as _root
 from ..backends.registry import CPU
@@ -267,7 +267,9 @@ class Program:
         The trace itself stays in its order, for later witnesses.
         """
         rec = trace.recording
-        first = [s for s in rec.steps if isinstance(s, Checked) and early(trace, s)]
+        asked = [(i, s) for i, s in enumerate(rec.steps) if isinstance(s, Checked)]
+        first = [s for i, s in asked if early(trace, s, i)]
+        self.asks_late = len(first) < len(asked)
         if first and any(not isinstance(s, Checked) for s in rec.steps[: len(first)]):
             chosen = {id(s) for s in first}
             rest = [s for s in rec.steps if id(s) not in chosen]
@@ -455,7 +457,8 @@ class Program:
             t = result.tensor
             if (
                 t is None
-                or getrefcount(t) > (4 if leaf._grad is t else 3)
+                or self.asks_late  # it may be the gradient of the last call after all
+                or getrefcount(result.tensor) > (4 if leaf._grad is t else 3)  # and `t`
                 or getrefcount(result.array) > 3
                 or result.store in self.shared
             ):
@@ -504,7 +507,7 @@ class Program:
     def described(self) -> str:
         """A few lines about it."""
         steps = self.table.recording.steps
-        calls = [s.form for s in steps if isinstance(s, Called)]
+        calls = [c.step.form for c in self.table.calls if isinstance(c.step, Called)]
         names: dict[str, int] = {}
         for s in steps:
             if isinstance(s, Launched):

@@ -65,6 +65,7 @@ class Trace:
         self.versions: list[tuple[Any, int]] = []
         self.holders: list[tuple[Tensor, Any, Any]] = []  # tensors from outside, arrays, nodes
         self.written: list[tuple[int, int]] = []  # memory from outside that was changed
+        self.since: dict[tuple[int, int], int] = {}  # by which step it may have been
         self.steps: list[Any] = []  # of optimisers
         self.watch: Any = None
         self.leaves: list[Any] = []
@@ -73,6 +74,11 @@ class Trace:
         self.first_write = sys.maxsize
         self.split: Split | None = None
         self.has_history = False  # what it returns has one, and nothing else is in the way
+
+    @property
+    def gradless(self) -> list[tuple[int, bool]]:
+        """Which leaves had no gradient before."""
+        return [(id(g.leaf), g.before is None) for g in self.grads]
 
     def refuse(self, why: str) -> None:
         """Note what keeps this from being a program, if nothing else does."""
@@ -164,6 +170,14 @@ class Recorder:
             self.tape.quiet -= 1
         self.tape.asked = (function, self.tape.recording.piece(t._array))
         return found
+
+    def watch(self, guard: Any) -> None:
+        """Note something that must hold for a program, and nothing may be left of."""
+        if all(
+            g.__class__ is not guard.__class__ or g.optimizer is not guard.optimizer
+            for g in self.steps
+        ):
+            self.steps.append(guard)
 
     def step(self, asked: Any, rows: Any) -> None:
         self.steps.append(asked)
@@ -377,6 +391,8 @@ def _finish(
             "elements of a tensor are read inside (item(), tolist(), numpy(), bool(), print); "
             "return the tensor and read it outside"
         )
+    if rec.doubtful:
+        trace.refuse("memory that is made inside is used by way of another object")
     if seen.refused:
         trace.refuse(seen.refused)
     if watch is not None:
@@ -387,6 +403,10 @@ def _finish(
             trace.refuse(f"{name} is changed inside; keep such values in tensors, or outside")
     trace.watch = watch
     trace.steps = recorder.steps
+    for guard in trace.steps:
+        left = getattr(guard, "left", None)
+        if left is not None and left() is not None:
+            trace.refuse(left())
     trace.leaves = [t for r in recorder.leaves.values() if (t := r()) is not None]
     from_outside = _outside(trace, recorder, {id(t) for t in tensors})
     leaves, trace.spec = tree_flatten(result)
@@ -395,7 +415,7 @@ def _finish(
         trace.refuse("an argument has a history that is differentiated inside; detach() it")
     explained |= _left(trace, before)
     for j, step in enumerate(rec.steps):
-        if isinstance(step, Checked) and j > trace.first_write and not early(trace, step):
+        if isinstance(step, Checked) and j > trace.first_write and not early(trace, step, j):
             trace.refuse("a value that is computed inside is looked at after something was changed")
     if trace.split is not None:
         if trace.grads:
@@ -434,10 +454,12 @@ def _outside(trace: Trace, recorder: Recorder, given: set[int]) -> bool:
             trace.versions.append((alias.version, alias.version.value - version))
             store = rec.stores[number]
             trace.written.append((store.address, store.address + store.nbytes))
-    for number in recorder.tape.written:  # also by names that count no versions, as `x.data`
+    for number, at in recorder.tape.written.items():  # also by names that count no versions
         store = rec.stores[number]
         if store.origin != "made":
-            trace.written.append((store.address, store.address + store.nbytes))
+            span = store.address, store.address + store.nbytes
+            trace.written.append(span)
+            trace.since[span] = min(at, trace.since.get(span, at))
     # Versions are shared between tensors.
     trace.versions = list({id(v): (v, n) for v, n in trace.versions}.values())
     return from_outside
@@ -521,14 +543,15 @@ def _alive(node: Any) -> bool:
     return False
 
 
-def early(trace: Trace, step: Checked) -> bool:
-    """Whether a question could be asked at the beginning: of what was there, and stays as it is."""
+def early(trace: Trace, step: Checked, at: int) -> bool:
+    """Whether a question could be asked at the beginning: of what was there, and is as it was."""
     for value in step.args:
         if value.__class__ is Piece:
             store = trace.recording.stores[value.store]
             low, high = store.address, store.address + store.nbytes
             if store.origin not in ("argument", "outer", "table"):
                 return False
-            if any(begin < high and low < end for begin, end in trace.written):
-                return False
+            for begin, end in trace.written:
+                if begin < high and low < end and trace.since.get((begin, end), 0) <= at:
+                    return False
     return True

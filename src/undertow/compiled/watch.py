@@ -199,6 +199,17 @@ _UNASKED = frozenset(
 )
 
 
+_OF_GLOBALS = frozenset(
+    [
+        "LOAD_GLOBAL",
+        "LOAD_NAME",
+        "LOAD_FROM_DICT_OR_GLOBALS",  # annotations and aliases in a class, from 3.12 on
+        "STORE_GLOBAL",
+        "DELETE_GLOBAL",
+    ]
+)
+
+
 class Unwatchable(Exception):
     """Why a value cannot be compared."""
 
@@ -383,7 +394,7 @@ class Watch:
     def _code(self, code: CodeType, variables: dict[str, Any]) -> None:
         imports = False
         for step in dis.get_instructions(code):
-            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL"):
+            if step.opname in _OF_GLOBALS:
                 name = str(step.argval)
                 value = variables.get(name, _MISSING)
                 self._item(variables, name, value, name, 0)
@@ -470,8 +481,10 @@ class Watch:
         elif isinstance(value, (Optimizer, LRScheduler)):
             self._training(value, name, depth)
         elif is_ours_class(kind):
-            if kind.__name__ in _STATEFUL:
-                raise Unwatchable(f"{name} is a {kind.__name__}, which changes as it is read")
+            if kind.__name__ == "DataLoader":
+                raise Unwatchable(f"{name} is a DataLoader, which changes as it is read")
+            if kind.__name__ == "GradScaler" and self.names & {*vars(value)}:
+                raise Unwatchable(f"{name} is a GradScaler, of which a private attribute is used")
         else:
             self._other(value, name, depth)
 
@@ -681,7 +694,6 @@ class Watch:
 
 
 _READING = frozenset(["get_last_lr", "get_lr", "state_dict", "load_state_dict", "add_param_group"])
-_STATEFUL = frozenset(["DataLoader", "GradScaler"])
 
 
 def is_ours_class(kind: type) -> bool:

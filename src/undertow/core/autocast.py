@@ -145,6 +145,15 @@ class Autocast:
         on = self.on | {device_type} if enabled else self.on - {device_type}
         return Autocast(on, {**self.lower, device_type: dtype}, caching, self.casts)
 
+    def fresh(self) -> Autocast:
+        """The same, with no casts made so far."""
+        return Autocast(self.on, self.lower, self.caching)
+
+    @property
+    def settings(self) -> Any:
+        """What it does, to be compared."""
+        return self.on, tuple(sorted(self.lower.items(), key=str)), self.caching
+
     def without(self, state: State) -> State:
         """`state`, in which this autocast is on, with autocast off."""
         inside = self.inside

@@ -14,7 +14,7 @@ from ..backends.dual import primal_of, tangents
 from ..backends.registry import backend_of
 from .dispatch import apply
 from .op import Op
-from .tensor import Tensor
+from .tensor import Tensor, differentiated, wrap
 
 _into: Op = Op(
     "into_batch",
@@ -31,6 +31,14 @@ _out: Op = Op(
     params="frame dim",
     vjp={"x": lambda g, frame, dim: apply(_into, (g,), (frame, dim))},
     conjugate=False,
+)
+_seen: Op = Op(  # the same of a view of an argument, which is a view of that again
+    "view_out_of_batch",
+    joined,
+    inputs="x",
+    params="frame dim",
+    view=True,
+    vjp={"x": lambda g, frame, dim: apply(_into, (g,), (frame, dim))},
 )
 _lift: Op = Op(
     "lift",
@@ -59,16 +67,30 @@ def into_batch(x: Tensor, frame: Frame, dim: int) -> Tensor:
 def out_of_batch(x: Tensor, frame: Frame, dim: int) -> Tensor:
     """What `frame` maps as a dimension again; what it does not map is repeated."""
     dim = dim % (x.ndim + 1)
+    x = lifted(x, (frame,))  # so that the gradient of what is repeated is a sum
     found: Tensor = apply(_out, (x,), (frame, dim))
+    return found
+
+
+def seen_out_of_batch(x: Tensor, frame: Frame, dim: int) -> Tensor:
+    """The same as a view: of a tensor each of whose elements has memory of its own."""
+    found: Tensor = apply(_seen, (x,), (frame, dim % (x.ndim + 1)))
     return found
 
 
 def lifted(x: Tensor, frames: Sequence[Frame]) -> Tensor:
     """`x` as equal elements of the batches of these frames, where it is none of theirs."""
-    have = frames_of(x._array)
-    for frame in frames:
-        if frame not in have:
-            x = apply(_lift, (x,), (frame,))
+    k = backend_of(x._array)
+    alone = [frame for frame in frames if frame not in k.frames]
+    if not alone:
+        return x
+    if not differentiated(x):
+        array = x._array
+        for frame in alone:
+            array = shared(backend_of(array), array, frame)
+        return wrap(array)
+    for frame in alone:
+        x = apply(_lift, (x,), (frame,))
     return x
 
 
@@ -90,6 +112,11 @@ def is_mapped(t: Tensor, frame: Frame) -> bool:
     """Whether the elements of `frame` may differ in a tensor, or in a tangent of its."""
     array = t._array
     return varies(primal_of(array), frame) or any(is_mapped(d, frame) for d in tangents(array))
+
+
+def has_all(t: Tensor, frame: Frame) -> bool:
+    """Whether each element of `frame` has memory of its own in a tensor."""
+    return varies(primal_of(t._array), frame)
 
 
 def for_drawing(x: Tensor) -> Tensor:

@@ -10,11 +10,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from ..backends.locks import Lock
 from ..devices import Device
 from ..dtypes import uint8
 from ..errors import ArgumentError, DTypeError
@@ -99,9 +99,16 @@ class Generator:
             acting._offset = offset + (count + 3) // 4 * 4  # the next call begins a new block
             for begun in _watching.get():
                 begun.setdefault(acting, (acting._seed, offset))
-            if RECORDERS and recorder() is not None:
+            # What is drawn once more is a part of the first draw, as a program knows it.
+            if RECORDERS and recorder() is not None and acting is not _stand_in.get():
                 recorder().tape.draw(acting, count, acting._seed, offset)
             return acting._seed, offset
+
+    def place(self) -> tuple[int, int]:
+        """Seed and offset, for `replaying`."""
+        acting = self._acting()
+        with acting._lock:
+            return acting._seed, acting._offset
 
     def _noticed(self) -> None:
         if RECORDERS:
@@ -155,15 +162,17 @@ def rewind(begun: dict[Generator, tuple[int, int]]) -> None:
 
 
 @contextmanager
-def replaying(state: Tensor | None) -> Iterator[None]:
-    """Let the default generator continue from `state` (None: as it is) in this context only.
+def replaying(place: tuple[int, int] | None) -> Iterator[None]:
+    """Let the default generator continue from a `place` (None: as it is) in this context only.
 
     Other threads draw from it at the same time, and two of them may replay different states.
     """
-    if state is None:
+    if place is None:
         yield
         return
-    token = _stand_in.set(Generator().set_state(state))
+    stand_in = Generator()
+    stand_in._seed, stand_in._offset = place
+    token = _stand_in.set(stand_in)
     try:
         yield
     finally:

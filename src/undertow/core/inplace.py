@@ -58,9 +58,9 @@ def _lay_out(k: Forms, x: Array, geometry: Geometry | None) -> Any:
 def _view_write_forward(k: Forms, base: Array, value: Array, steps: Any, geometry: Any) -> Any:
     out = _lay_out(k, base, geometry)
     target = out
-    for op, params in steps:
-        target = op.forward(k, target, *params)
-    k.assign(target, value)
+    for op, params in steps:  # which may lead into a batch and out of it
+        target = op.forward(backend_of(target), target, *params)
+    backend_of(target).assign(target, value)
     return out
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from ..backends.locks import Lock
 from ..dtypes import DType, of_array
 from ..errors import DTypeError, FreedError, GradientError, VersionError
 from .modes import current
@@ -269,7 +269,6 @@ class WrapperNode(Node):
     """The node of an op that wrappers answered: gradients come here as Tensors, not as arrays."""
 
     __slots__ = ()
-    made = False  # whether there has been one
 
 
 class AccumulateGrad(Node):

@@ -19,9 +19,9 @@ the inputs whose gradient is wanted. An input that cannot have a gradient (indic
 Where the gradients of all inputs come out of one computation, `joint` is a single rule that returns
 them as a tuple; it may ask for `needs` too, which inputs want one (the others may be None).
 
-What an op does to tangents follows from these rules (Note [pushing forward]). Where that takes much
-longer than the op, a rule `jvp` says so: it may ask for `ts`, the tangents of all inputs (None
-where there is none), and gives those of the outputs that have a history.
+What an op does to tangents follows from these rules (Note [pushing forward]). Where that takes
+much longer than the op, there may be a rule `jvp`: it may ask for `ts`, the tangents of all inputs
+(None where there is none), and gives those of the outputs that have a history.
 
 Of an op's outputs only the first `differentiable` have a history, as a rule all of them; others are
 what a forward keeps for its rules, such as means.

@@ -25,10 +25,10 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from threading import RLock
 from types import CodeType, FunctionType
 from typing import Any
 
+from ..backends.locks import Lock
 from ..devices import Device
 from ..dtypes import DType
 from ..shapes import Size
@@ -95,7 +95,7 @@ _CALLED = {
 
 ASKING: list[int] = []  # the level, if it is not 0
 _below: list[Callable[..., Any]] = []  # what asks for a `__torch_dispatch__`, once there is one
-_lock = RLock()
+_lock = Lock()
 _levels = [0, 0, 0, 0]  # how many want which level of asking
 _watcher: list[Callable[..., Any]] = []  # see `watch_calls`
 _tables: list[dict[str, Callable[..., Any]]] = []  # of published functions, see `covers`

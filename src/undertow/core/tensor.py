@@ -8,11 +8,11 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Iterable
-from threading import RLock
 from typing import TYPE_CHECKING, Any, overload
 
 from .. import dtypes
 from ..backends.dual import LEVELS, DualArray, living, primal_of
+from ..backends.locks import Lock
 from ..backends.registry import backend_of
 from ..backends.wrapped import WrapperArray, array_of, instance_of
 from ..devices import Device
@@ -28,9 +28,9 @@ if TYPE_CHECKING:  # what ops attach; written by tools/stubs.py
 else:
     TensorMethods = object
 
-_sharing = RLock()
+_sharing = Lock()
 if hasattr(os, "register_at_fork"):  # another thread of the parent may hold it at that moment
-    os.register_at_fork(after_in_child=_sharing._at_fork_reinit)  # type: ignore[attr-defined]
+    os.register_at_fork(after_in_child=_sharing._at_fork_reinit)
 
 
 class Version:

@@ -37,8 +37,7 @@ def viewed(op: Op, x: Tensor, array: Any, params: tuple[Any, ...]) -> Tensor:
         return out
     if array.__class__ not in OF_CLASS and array.backend.steps is not None:
         if array.backend is WRAPPERS:
-            wrapped: Tensor = WRAPPERS.steps(op, (x,), params)
-            return wrapped
+            return WRAPPERS.steps(op, (x,), params)
         array = array.backend.of_view(op, x, array, params)
     if x._alias is None:
         share(x)

@@ -17,12 +17,12 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from ..backends.wrapped import STEPS, array_of
+from ..backends.wrapped import STEPS, array_of, noted
 from ..devices import Device, get_default_device
 from ..errors import UnsupportedError
 from .derived import evaluated, ordered
 from .dispatch import apply
-from .dispatching import dispatchers, operator, overload_of, product_of
+from .dispatching import dispatchers, is_wrapper, operator, overload_of, product_of
 from .modes import current, enter, leave
 from .node import WrapperNode
 from .op import OPS, Op
@@ -72,13 +72,18 @@ def step(op: Op, inputs: Sequence[Any], params: tuple[Any, ...]) -> Any:
     finally:
         leave(token)
     several = op.outputs != 1
+    for t in given:
+        if is_wrapper(t):
+            noted(t._array, t)
     outs = [_fresh(out, given) for out in (answered if several else (answered,))]
+    for out in outs:
+        if is_wrapper(out):
+            noted(out._array, out)
     if state.grad:
         record(op, inputs, params, outs)
         for out in outs:
             if out._node is not None:
                 out._node.__class__ = WrapperNode
-                WrapperNode.made = True
     return tuple(outs) if several else outs[0]
 
 

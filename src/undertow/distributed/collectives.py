@@ -193,6 +193,22 @@ def all_gather(what: What, outputs: Sequence[Any], array: Any) -> Steps:
     )
 
 
+def share(what: What, arrays: Sequence[Sequence[Any]]) -> Steps:
+    """Copy `arrays[i]`, several of process i, to all, from where they lie to where they lie."""
+    me, count = what.group.me, what.group.members
+    others = [(me + i) % count for i in range(1, count)]
+    sizes = [sum(a.nbytes for a in some) for some in arrays]
+    yield from what.greet(dict.fromkeys(others, sizes[me]), {p: sizes[p] for p in others})
+    moved = Pending()
+    for peer in others:
+        for array in arrays[peer]:
+            what.receive_chunks(peer, raw(array), moved, DATA)
+    for peer in others:
+        for array in arrays[me]:
+            what.send_chunks(peer, raw(array), moved, DATA)
+    yield moved
+
+
 def reduce_scatter(what: What, inputs: Sequence[Any], op: RedOpType, out: Any) -> Steps:
     """Combine array i of every process at process i."""
     group = what.group

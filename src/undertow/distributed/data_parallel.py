@@ -300,7 +300,7 @@ class Shards:
         """Random numbers that depend on the shard and the step, and on nothing else."""
         text = f"{self.seed}/{self.steps}/{self.first + i}"
         seed = int.from_bytes(sha256(text.encode()).digest()[:7], "little")
-        return replaying(Generator().manual_seed(seed).get_state())
+        return replaying(Generator().manual_seed(seed).place())
 
     def _leaves(self, i: int) -> dict[str, Tensor]:
         """Leaves for part i that share the memory of the parameters; made again when that moved."""

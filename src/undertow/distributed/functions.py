@@ -253,6 +253,17 @@ def all_gather_into_tensor(
     return _begin("all_gather", own, staged, steps, async_op, output_tensor)
 
 
+def share(tensors: Sequence[Sequence[Tensor]], group: ProcessGroup, label: str = "") -> None:
+    """Copy `tensors[i]`, several of process i, to all, which have memory for them."""
+    staged = Staged("share", mixed=True)
+    arrays = [
+        [staged.read(t) if owner == group.me else staged.write(t) for t in some]
+        for owner, some in enumerate(tensors)
+    ]
+    steps = lambda what: collectives.share(what, arrays)
+    _begin("all_gather", group, staged, steps, False, label=label)
+
+
 all_gather_single = _all_gather_base = all_gather_into_tensor
 
 

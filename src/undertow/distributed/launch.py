@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import ArgumentError, UnsupportedError
@@ -41,6 +41,7 @@ class Plan:
     environment: dict[str, str] = field(default_factory=dict)
     run_id: str = "none"
     address: str = ""  # of this machine, for the hosts
+    least: int = 0  # processes with which it goes on when some are lost; 0 for as many as before
 
 
 def launch(plan: Plan) -> int:
@@ -53,12 +54,28 @@ def launch(plan: Plan) -> int:
             "pip install undertow[mpi]"
         )
     for attempt in range(plan.restarts + 1):
-        code = _Attempt(plan, attempt).run()
+        made = _Attempt(plan, attempt)
+        code = made.run()
         if code in (0, 130):
             return code
         if attempt < plan.restarts:
+            if plan.least and made.lost:
+                plan = without(plan, made.lost)
+                if plan.count < plan.least:
+                    _say(f"{plan.count} processes would be left, and --elastic wants {plan.least}")
+                    return code
+                _say(f"going on with {plan.count} processes")
             _say(f"restarting, {plan.restarts - attempt} restarts left")
     return code
+
+
+def without(plan: Plan, lost: set[int]) -> Plan:
+    """The plan without processes that were lost; of several hosts, without theirs."""
+    if not plan.hosts:
+        return replace(plan, count=plan.count - len(lost))
+    each = plan.count // len(plan.hosts)
+    hosts = [h for i, h in enumerate(plan.hosts) if not lost & {*range(i * each, (i + 1) * each)}]
+    return replace(plan, count=each * len(hosts), hosts=hosts)
 
 
 def mpiexec() -> str:
@@ -106,6 +123,7 @@ class _Attempt:
         self.ended: dict[int, int] = {}
         self.failure: tuple[str, int, str] | None = None
         self.left: list[int] = []  # who ended before, in peace or by sys.exit
+        self.lost: set[int] = set()  # whom the program could not have helped
         self.joined: set[int] = set()  # who has called init_process_group
         self.code = 0
 
@@ -126,6 +144,8 @@ class _Attempt:
                 if time.monotonic() > deadline:
                     break
             self._hear(told)
+            if self.failure is not None:  # who has not ended by now is stopped, or out of reach
+                self.lost |= set(range(self.plan.count)) - self.ended.keys()
         finally:
             signal.signal(signal.SIGTERM, before)
             self._stop()
@@ -154,8 +174,11 @@ class _Attempt:
                 self.left.append(rank)
             elif kind == "joins":
                 self.joined.add(rank)
-            elif kind in ("failed", "lost") and self.failure is None:
-                self.failure = (kind, rank, text)
+            elif kind in ("failed", "lost"):
+                if kind == "lost" and text:  # its keeper knows the signal
+                    self.lost.add(rank)
+                if self.failure is None:
+                    self.failure = (kind, rank, text)
         early = sorted(self.ended.keys() - self.joined)
         if self.joined and early and self.failure is None:
             self.failure = ("early", early[0], "")
@@ -184,14 +207,16 @@ def _options(plan: Plan, environment: dict[str, str]) -> list[str]:
     asked = [mpiexec(), "--version"]
     said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
     options = ["-n", str(plan.count)]
+    each = plan.count // max(1, len(plan.hosts))
+    places = ",".join(f"{host}:{each}" for host in plan.hosts)
     if "Open MPI" in said or "OpenRTE" in said or "PRRTE" in said:
         options += ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
         if hasattr(os, "geteuid") and os.geteuid() == 0:
             options.append("--allow-run-as-root")
         for name in (*environment, "PYTHONPATH", "PATH"):
             options += ["-x", name]
-        return options + (["--host", ",".join(plan.hosts)] if plan.hosts else [])
-    return options + (["-hosts", ",".join(plan.hosts)] if plan.hosts else [])
+        return options + (["--host", places] if places else [])
+    return options + (["-hosts", places] if places else [])
 
 
 def _free_port() -> int:

@@ -20,8 +20,9 @@ class Staged:
     CPU memory that is contiguous is used itself. Anything else goes through one copy.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, mixed: bool = False) -> None:
         self.name = name
+        self.mixed = mixed  # tensors of several dtypes, which are bytes
         self.finish: list[Callable[[], None]] = []
         self.dtype = ""
         self.shape: tuple[int, ...] = ()
@@ -48,7 +49,9 @@ class Staged:
         dtype = str(array.dtype)
         if dtype not in DTYPES:
             raise DTypeError(f"[{self.name}] cannot send elements of {dtype}")
-        if not self.dtype:
+        if self.mixed:
+            pass
+        elif not self.dtype:
             self.dtype, self.shape = dtype, tuple(tensor.shape)
         elif dtype != self.dtype:
             raise DTypeError(

@@ -306,5 +306,12 @@ def _keep(parameter: Tensor, gradient: Tensor) -> None:
 
 
 def average(tensor: Tensor, group: ProcessGroup, divisor: int, label: str) -> Any:
-    """Begin to average a tensor over the group; with a divisor, it divides a sum."""
+    """Begin to average a tensor over the group; with a divisor, it divides a sum.
+
+    Halves are divided first: the sum of gradients may be more than float16 has.
+    """
+    if tensor.element_size() < 4:
+        with no_grad():
+            tensor.div_(divisor or group.members)
+        return functions.all_reduce(tensor, ReduceOp.SUM, group, True, label=label)
     return functions.all_reduce(tensor, ReduceOp.AVG, group, True, label=label, count=divisor)

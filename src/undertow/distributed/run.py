@@ -38,15 +38,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
     for name in ignored:
         words = dict.fromkeys((f"--{name}", f"--{name.replace('-', '_')}"))
         add(*words, default=None, help=argparse.SUPPRESS)
-    add("--elastic", default=None, help=argparse.SUPPRESS)
+    add("--elastic", metavar="MIN:MAX", help="begin with MAX, and go on without who is lost")
 
 
 def plan(asked: Any, words: Sequence[str], environment: dict[str, str]) -> Plan:
     """What a command line asks for."""
-    if asked.elastic is not None:
-        raise UnsupportedError(
-            "[run] --elastic is not supported: a group has one size; use --max-restarts"
-        )
     if asked.nnodes not in (None, "1", "1:1"):
         raise UnsupportedError(
             f"[run] --nnodes {asked.nnodes}: one command starts the processes of all machines; "
@@ -60,16 +56,33 @@ def plan(asked: Any, words: Sequence[str], environment: dict[str, str]) -> Plan:
         count = int(given)
     except ValueError:
         raise ArgumentError(f"[run] -n is a number of processes, got {given!r}") from None
+    count *= max(1, len(hosts))
+    least, restarts = 0, asked.max_restarts
+    if asked.elastic is not None:
+        least, most = _range(asked.elastic)
+        if asked.count is None and not hosts:
+            count = most
+        if not least <= count <= most:
+            raise ArgumentError(f"[run] --elastic {asked.elastic} does not allow {count} processes")
+        restarts = restarts or most - least
     return Plan(
         program(words),
-        count * max(1, len(hosts)),
+        count,
         hosts,
         asked.log_dir,
-        asked.max_restarts,
+        restarts,
         environment,
         asked.rdzv_id or "none",
         asked.master_addr,
+        least,
     )
+
+
+def _range(text: str) -> tuple[int, int]:
+    least, _, most = text.partition(":")
+    if not (least.isdigit() and most.isdigit() and 0 < int(least) <= int(most)):
+        raise ArgumentError(f"[run] --elastic is MIN:MAX, numbers of processes, got {text!r}")
+    return int(least), int(most)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

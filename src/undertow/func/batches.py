@@ -13,8 +13,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ..backends.batch import Frame, UnmappedWriteError, enclosing
-from ..core.batching import into_batch, is_mapped, out_of_batch
+from ..autograd.function import VmapRuleError
+from ..backends.batch import Frame, UnmappedWriteError, enclosing, frames_of
+from ..core.batching import has_all, into_batch, is_mapped, out_of_batch, seen_out_of_batch
 from ..core.generator import rewind, watched
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DimError, UnsupportedError
@@ -62,8 +63,6 @@ def vmap(
     """
     if randomness not in _RANDOMNESS:
         raise ArgumentError(f"[vmap] randomness is one of {_RANDOMNESS}, got {randomness!r}")
-    if chunk_size is not None and chunk_size <= 0:
-        raise ArgumentError(f"[vmap] chunk_size must be None or above 0, got {chunk_size}")
     return _mapped(func, in_dims, out_dims, randomness, chunk_size, loop, True)
 
 
@@ -81,6 +80,9 @@ def _mapped(
     loop: bool | None,
     warn: bool,
 ) -> Callable[..., Any]:
+    if chunk_size is not None and chunk_size <= 0:
+        raise ArgumentError(f"[vmap] chunk_size must be None or above 0, got {chunk_size}")
+
     @functools.wraps(func)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         dims = broadcast_prefix(tuple(in_dims) if isinstance(in_dims, list) else in_dims, args)
@@ -127,7 +129,7 @@ class _Mapped:
         before = [x._version for x in tensors]
         try:
             return self._at_once(leaves, size)
-        except (_Wrong, _WrongDim):
+        except (_Wrong, _WrongDim, VmapRuleError):
             raise
         except Exception as error:
             unmapped = self.warn and isinstance(error, UnmappedWriteError)
@@ -183,15 +185,32 @@ class _Mapped:
         self._check_random(begun)
         found, spec = tree_flatten(result)
         self.results = _result_dims(self.out_dims, result)
-        outs = [self._out(x, d, frame) for x, d in zip(found, self.results, strict=True)]
+        places = {id(x): i for i, x in enumerate(here)}
+        outs = []
+        for x, d in zip(found, self.results, strict=True):
+            i = places.get(id(x), -1)
+            before = None if i < 0 else self.dims[i]
+            if before is not None and isinstance(d, int) and (d - before) % leaves[i].ndim == 0:
+                outs.append(leaves[i])  # what the function was given, perhaps changed in place
+            else:
+                outs.append(self._out(x, d, frame, leaves))
         return tree_unflatten(outs, spec)
 
-    def _out(self, x: Any, dim: Any, frame: Frame) -> Any:
+    def _out(self, x: Any, dim: Any, frame: Frame, leaves: list[Any]) -> Any:
         if dim is None:
             if isinstance(x, Tensor) and is_mapped(x, frame):
                 raise _Wrong(_DIFFERS)
+            if isinstance(x, Tensor) and frame in frames_of(x._array):  # equal elements
+                return out_of_batch(x, frame, 0)[0]
             return x
         _check_result(x, dim)
+        base = x._base
+        if (
+            base is not None
+            and any(base is t or base is t._base for t in leaves)
+            and has_all(x, frame)
+        ):
+            return seen_out_of_batch(x, frame, dim)  # a view of an argument, as in torch
         if x._alias is not None or x._node is not None or not is_mapped(x, frame):
             x = x.clone()  # a result has memory of its own: a node may have saved this one
         found = out_of_batch(x, frame, dim)
@@ -257,11 +276,15 @@ def _batch(leaves: list[Any], dims: list[Any]) -> int:
                 f"[vmap] in_dims is {d} for a {type(x).__name__}; only tensors are mapped, give "
                 "None for it"
             )
-        if not isinstance(d, int) or not -x.ndim <= d < x.ndim:
+        if not isinstance(d, int):
+            raise ArgumentError(f"[vmap] in_dims are ints or None, got {d!r}")
+        if not -x.ndim <= d < x.ndim:
             raise ArgumentError(f"[vmap] a tensor of shape {x.shape} has no dimension {d}")
         sizes.setdefault(x.shape[d], x.shape)
     if not sizes:
-        raise ArgumentError("[vmap] there is nothing to map: in_dims is None for every argument")
+        raise ArgumentError(
+            "[vmap] there is nothing to map: there is no argument, or in_dims is None for each"
+        )
     if len(sizes) > 1:
         raise ArgumentError(
             f"[vmap] the mapped dimensions have different sizes: {sorted(sizes)}, of tensors of "
@@ -274,7 +297,8 @@ def _batch(leaves: list[Any], dims: list[Any]) -> int:
 def _result_dims(out_dims: Any, result: Any) -> list[Any]:
     """Where the new dimension stands in each tensor of a result."""
     dims = broadcast_prefix(tuple(out_dims) if isinstance(out_dims, list) else out_dims, result)
-    if dims is None and isinstance(out_dims, tuple) and len(out_dims) == 1:
+    alone = isinstance(result, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1
+    if dims is None and alone:
         dims = broadcast_prefix(out_dims[0], result)
     if dims is None:
         raise _Wrong(

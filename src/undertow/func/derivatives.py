@@ -307,6 +307,8 @@ def jvp(
         for x in outputs:
             if not isinstance(x, Tensor):
                 raise DTypeError(f"[jvp] the function must return tensors, got {type(x).__name__}")
+        if not outputs:
+            raise ArgumentError("[jvp] the function must return at least one tensor")
         parts = [unpacked(x, level) for x in outputs]
     finally:
         level.end()
@@ -389,6 +391,7 @@ def jacrev(
     *,
     has_aux: bool = False,
     chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,  # torch's way to save memory
 ) -> Callable[..., Any]:
     """A function that returns all derivatives of `func`, of shape (*output, *argument).
 
@@ -480,9 +483,10 @@ def jacfwd(
         sizes = [x.numel() for x in leaves]
         rows = []
         for output in outputs:
+            columns_of = output.split(sizes, -1) if len(leaves) > 1 else (output,)
             parts = [
                 part.reshape(*output.shape[:-1], *x.shape)
-                for part, x in zip(output.split(sizes, -1), leaves, strict=True)
+                for part, x in zip(columns_of, leaves, strict=True)
             ]
             by = tree_unflatten(parts, spec)
             rows.append(by if several else by[0])
@@ -498,7 +502,8 @@ def _basis(leaves: list[Tensor]) -> list[Tensor]:
     found, start = [], 0
     for x in leaves:
         whole = eye(total, dtype=x.dtype, device=x.device)
-        found.append(whole[:, start : start + x.numel()].reshape(total, *x.shape))
+        part = whole if len(leaves) == 1 else whole[:, start : start + x.numel()]
+        found.append(part.reshape(total, *x.shape))
         start += x.numel()
     return found
 

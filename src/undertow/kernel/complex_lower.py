@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from .evaluate import INFINITY, NAN
 from .expr import Expr
@@ -28,6 +28,8 @@ class Pair(NamedTuple):
 class ComplexLowering(Lowering):
     """Expressions some of whose arguments are pairs; real ones are the values that they were."""
 
+    functions: ClassVar[dict[str, Callable[..., Any]]] = {}  # of pairs alone, by primitive
+
     def value(self, expr: Expr) -> Any:
         """The expression's value, a Pair if it is complex."""
         found = self._visit(expr)
@@ -45,9 +47,9 @@ class ComplexLowering(Lowering):
             return super()._call(head, given)
         if head in _BY_PARTS:
             return _BY_PARTS[head](self, *given)
-        if head not in _FUNCTIONS:
+        if head not in self.functions:
             raise NotCompiled(f"{head} of complex numbers")
-        return _FUNCTIONS[head](self, *[self.pair(g) for g in given])
+        return self.functions[head](self, *[self.pair(g) for g in given])
 
     def real(self, head: str, *given: Any) -> Value:
         """A primitive of real values."""
@@ -89,7 +91,7 @@ def _parts(head: str) -> Callable[..., Any]:
     return run
 
 
-def _mul(c: L, a: Any, b: Any) -> Pair:
+def mul(c: L, a: Any, b: Any) -> Pair:
     if not isinstance(a, (Pair, complex)):
         a, b = b, a
     x, y = c.pair(a)
@@ -128,7 +130,7 @@ def _abs(c: L, z: Pair) -> Value:
     return c.real("hypot", z.re, z.im)
 
 
-def _exp(c: L, z: Pair) -> Pair:
+def exp(c: L, z: Pair) -> Pair:
     """C99's, also where exp of the real part alone would overflow, and at infinities."""
     f = c.f
     cos, sin = c.real("cos", z.im), c.real("sin", z.im)
@@ -159,7 +161,7 @@ def _exp(c: L, z: Pair) -> Pair:
     return Pair(*f.rare(~near, product(c.real("exp", z.re)), far))
 
 
-def _log(c: L, z: Pair) -> Pair:
+def log(c: L, z: Pair) -> Pair:
     """Near the unit circle by log1p, where the logarithm of the size has lost its digits."""
     f = c.f
     x, y = f.call("abs", z.re), f.call("abs", z.im)
@@ -170,7 +172,7 @@ def _log(c: L, z: Pair) -> Pair:
     return Pair(f.select(close, near, c.real("log", size)), c.real("atan2", z.im, z.re))
 
 
-def _sqrt(c: L, z: Pair) -> Pair:
+def sqrt(c: L, z: Pair) -> Pair:
     f = c.f
     size = c.real("hypot", z.re, z.im)
     root = f.call("sqrt", f.call("abs", z.re) * 0.5 + size * 0.5)
@@ -220,7 +222,7 @@ def _either(head: str, join: str) -> Callable[..., Any]:
 _BY_PARTS: dict[str, Callable[..., Any]] = {
     "add": _parts("add"),
     "sub": _parts("sub"),
-    "mul": _mul,
+    "mul": mul,
     "div": _div,
     "where": _where,
     "logical_not": lambda c, a: ~c._truth(a),
@@ -228,16 +230,16 @@ _BY_PARTS: dict[str, Callable[..., Any]] = {
     "logical_or": lambda c, a, b: c.f.call("or", c._truth(a), c._truth(b)),
     "logical_xor": lambda c, a, b: c.f.call("ne", c._truth(a), c._truth(b)),
 }
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
+ComplexLowering.functions |= {
     "neg": lambda c, z: Pair(-z.re, -z.im),
     "conj": lambda c, z: Pair(z.re, -z.im),
     "real": lambda c, z: z.re,
     "imag": lambda c, z: z.im,
     "abs": _abs,
     "angle": lambda c, z: c.real("atan2", z.im, z.re),
-    "exp": _exp,
-    "log": _log,
-    "sqrt": _sqrt,
+    "exp": exp,
+    "log": log,
+    "sqrt": sqrt,
     "sin": _waves("sin", "cosh", False, False),
     "cos": _waves("cos", "cosh", False, True),
     "sinh": _waves("cos", "sinh", True, False),

@@ -8,9 +8,9 @@ is known from its values at n = m + r - 1 points:
 
 with one multiplication for each point instead of m · r. Over channels each point is a matrix
 product. The points are small numbers and infinity, so that the matrices are cheap and the rounding
-errors small; see `docs/convolution.md` for what they are. In two dimensions the matrices act along
-both, and there are as many points as pairs. The gradient of a weight is the same form with the
-cotangent's tiles of m as kernels and r outputs: A and G change their sizes, B stays.
+errors small; see `docs/inside_convolution.md` for what they are. In two dimensions the matrices act
+along both, and there are as many points as pairs. The gradient of a weight is the same form with
+the cotangent's tiles of m as kernels and r outputs: A and G change their sizes, B stays.
 """
 
 from __future__ import annotations

@@ -111,7 +111,8 @@ class Expr:
         return f"{self.head}({', '.join(map(str, self.args))})"
 
     def __repr__(self) -> str:
-        return f"Expr[{self}]"
+        """Text that caches are keyed by: each part is written once, however often it is used."""
+        return f"Expr[{_in_parts([self])}]"
 
     def __add__(self, other: Operand) -> Expr:
         return call("add", self, other)
@@ -269,23 +270,38 @@ class Shared(tuple[Expr, ...]):
 
     >>> square = arg(0) * arg(0)
     >>> Shared([square + 1, square - 1])
-    Shared[t0=mul(a0, a0); t1=add(t0, 1); t2=sub(t0, 1); t1, t2]
+    Shared[t0=mul(a0, a0); add(t0, 1), sub(t0, 1)]
     """
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        names: dict[int, str] = {}
-        lines: list[str] = []
+        return f"Shared[{_in_parts(self)}]"
 
-        def name(node: Expr) -> str:
-            if node.head in ("arg", "const"):
-                return str(node)
-            if id(node) not in names:
-                text = f"{node.head}({', '.join([name(a) for a in node.args])})"
-                names[id(node)] = f"t{len(lines)}"
-                lines.append(f"{names[id(node)]}={text}")
+
+def _in_parts(exprs: Sequence[Expr]) -> str:
+    """Expressions as text, in which what is used several times is written once, with a name."""
+    uses: dict[int, int] = {}
+    stack = [*exprs]
+    while stack:
+        node = stack.pop()
+        uses[id(node)] = uses.get(id(node), 0) + 1
+        if uses[id(node)] == 1 and node.head not in ("arg", "const"):
+            stack += node.args
+    names: dict[int, str] = {}
+    lines: list[str] = []
+
+    def written(node: Expr) -> str:
+        if node.head in ("arg", "const"):
+            return str(node)
+        if id(node) in names:
             return names[id(node)]
+        text = f"{node.head}({', '.join([written(a) for a in node.args])})"
+        if uses[id(node)] == 1:
+            return text
+        names[id(node)] = f"t{len(lines)}"
+        lines.append(f"{names[id(node)]}={text}")
+        return names[id(node)]
 
-        results = ", ".join([name(e) for e in self])
-        return f"Shared[{'; '.join([*lines, results])}]"
+    results = ", ".join([written(e) for e in exprs])
+    return "; ".join([*lines, results])

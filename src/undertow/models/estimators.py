@@ -35,6 +35,7 @@ class _Estimator:
     """What the three share: parameters, and how a model is trained."""
 
     _kind = ""
+    _alone = False  # whether the values of one series are taken as well
 
     def __init__(
         self,
@@ -103,9 +104,16 @@ class _Estimator:
 
     def _series(self, X: Any, y: Any = None) -> TimeSeries:
         name = type(self).__name__
-        rows = [np.asarray(row, np.float64) for row in X]
+        try:
+            rows = [np.asarray(row, np.float64) for row in X]
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(f"[{name}] series are rows of numbers: {error}") from None
         if not rows:
             raise ArgumentError(f"[{name}] there are no series")
+        if not any(row.ndim for row in rows):
+            if not self._alone:
+                raise ArgumentError(f"[{name}] takes several series, got the values of one")
+            rows = [np.stack(rows)]
         rows = [row[None] if row.ndim == 1 else row for row in rows]
         if any(row.ndim != 2 or row.shape[0] != rows[0].shape[0] for row in rows):
             raise ArgumentError(
@@ -199,7 +207,8 @@ class TimeSeriesClassifier(_Estimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most likely class of each series."""
-        told: NDArray[Any] = self.classes_[self._outputs(X).argmax(dim=1).numpy()]
+        best = self._outputs(X).argmax(dim=1).numpy()
+        told: NDArray[Any] = self.classes_[best]
         return told
 
     def score(self, X: Any, y: ArrayLike) -> float:
@@ -239,7 +248,8 @@ class TimeSeriesRegressor(_Estimator):
 class TimeSeriesForecaster(_Estimator):
     """Tells the `horizon` values that come after the end of each series.
 
-    The last horizon of each series chooses the epoch, unless `validation` is 0.
+    The last horizon of each series chooses the epoch, unless `validation` is 0. The values of one
+    series, an array of shape (length), are taken as well.
 
     >>> import numpy as np
     >>> from undertow.models import TimeSeriesForecaster
@@ -247,6 +257,8 @@ class TimeSeriesForecaster(_Estimator):
     >>> TimeSeriesForecaster(horizon=4, epochs=2).fit(waves).predict(waves).shape
     (3, 1, 4)
     """
+
+    _alone = True
 
     def __init__(
         self,

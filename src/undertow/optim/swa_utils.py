@@ -8,7 +8,9 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any
 
+from ..backends.registry import backend_of
 from ..core.modes import no_grad
+from ..core.recording import RECORDERS, recorder
 from ..core.tensor import Tensor
 from ..core.update import Update
 from ..dtypes import int64
@@ -119,6 +121,13 @@ def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
     return swa_update
 
 
+def _positive(count: Tensor) -> bool:
+    """Whether it is; recorded as a question, which is asked before anything is changed."""
+    if RECORDERS and recorder() is not None:
+        return backend_of(count._array).within(count._array, 1, math.inf)
+    return count.item() > 0
+
+
 class AveragedModel(Module):
     """A copy of a model whose weights are the average of those that the model has had.
 
@@ -175,7 +184,7 @@ class AveragedModel(Module):
         )
         news = [new.to(mean.device) for mean, new in zip(means, news, strict=True)]
         count = self.n_averaged
-        if not count.item():
+        if not _positive(count):
             for mean, new in zip(means, news, strict=True):
                 mean.copy_(new)
         elif self.avg_fn is not None:

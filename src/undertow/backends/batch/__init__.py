@@ -1,6 +1,6 @@
 """A batch of arrays as one array: what `func.vmap` runs an op's forms on."""
 
-from .frames import BatchArray, Frame, copies, drawing, enclosing, frames_of, towering
+from .frames import BatchArray, Frame, copies, drawing, enclosing, frames_of, reframed, towering
 from .lifting import UnmappedWriteError, ValueLookedAtError
 
 __all__ = [
@@ -12,5 +12,6 @@ __all__ = [
     "drawing",
     "enclosing",
     "frames_of",
+    "reframed",
     "towering",
 ]

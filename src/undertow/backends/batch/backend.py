@@ -449,6 +449,12 @@ class BatchBackend(Backend):
             found = k.convolution(wanted, rows, one, added, geometry, groups, relu)
             return self.of(k.reshape(found, (count, whole.shape[1], *found.shape[1:])))
         x, w, biases = self._alike(a, b, bias)
+        if not self.frame.size:  # the shape is that of any kernels
+            one, each, added = (
+                o if o is None else k.full(o.shape[1:], 0, o.dtype) for o in (x, w, biases)
+            )
+            found = k.convolution(wanted, one, each, added, geometry, groups, relu)
+            return self.of(k.empty((0, *found.shape), found.dtype))
         count = x.shape[0]
         x = _channels(k, x)
         w = _channels(k, w) if wanted == "w" else _flat(k, w, (count * w.shape[1], *w.shape[2:]))
@@ -456,9 +462,9 @@ class BatchBackend(Backend):
             biases = _flat(k, biases, (count * biases.shape[1],))
         found = k.convolution(wanted, x, w, biases, geometry, count * groups, relu)
         if wanted == "w":
-            size = found.shape[0] // max(count, 1)
+            size = found.shape[0] // count
             return self.of(k.reshape(found, (count, size, *found.shape[1:])))
-        size = found.shape[1] // max(count, 1)
+        size = found.shape[1] // count
         apart = k.reshape(found, (found.shape[0], count, size, *found.shape[2:]))
         return self.of(k.permute(apart, (1, 0, *range(2, len(apart.shape)))))
 
@@ -482,9 +488,9 @@ class BatchBackend(Backend):
     def attention(
         self, q: Array, k: Array, v: Array, mask: Array | None, scale: float, causal: bool
     ) -> tuple[Array, Array]:
-        (query, key, value), mask, count = self._heads((q, k, v), mask)
+        (query, key, value), mask, shape = self._heads((q, k, v), mask)
         found = self.below.attention(query, key, value, mask, scale, causal)
-        return self.of([_apart(self.below, f, count) for f in found])
+        return self.of([self.below.reshape(f, (*shape, *f.shape[1:])) for f in found])
 
     def attention_backward(
         self,
@@ -498,21 +504,23 @@ class BatchBackend(Backend):
         scale: float,
         causal: bool,
     ) -> tuple[Array, Array, Array]:
-        given, mask, count = self._heads((g, q, k, v, out, lse), mask)
+        given, mask, shape = self._heads((g, q, k, v, out, lse), mask)
         grad, query, key, value, result, sums = given
         found = self.below.attention_backward(
             grad, query, key, value, mask, result, sums, scale, causal
         )
-        return self.of([_apart(self.below, f, count) for f in found])
+        return self.of([self.below.reshape(f, (*shape, *f.shape[1:])) for f in found])
 
-    def _heads(self, arrays: Sequence[Array], mask: Array | None) -> tuple[list[Any], Any, int]:
-        """Arrays (b, …) with the batch in their first dimension; so a mask, if it needs to be."""
+    def _heads(self, arrays: Sequence[Array], mask: Array | None) -> tuple[list[Any], Any, Shape]:
+        """Arrays (b, …) with the batch in their first dimension; so a mask, if it needs to be.
+
+        Also the two sizes that this dimension consists of.
+        """
         k = self.below
         wholes = self._alike(*arrays)
-        count = wholes[0].shape[0]
+        count, size = wholes[0].shape[:2]
         if mask is not None:
             whole = self.lift(mask).whole
-            size = wholes[0].shape[1]
             if (whole.shape[0] == 1 and len(whole.shape) == 5 and whole.shape[1] == 1) or (
                 whole.shape[0] == 1 and len(whole.shape) < 5
             ):
@@ -521,7 +529,8 @@ class BatchBackend(Backend):
                 whole = _widened(k, whole, 4)
                 shape = (count, size, *whole.shape[2:])
                 mask = _flat(k, k.expand(whole, shape), (count * size, *whole.shape[2:]))
-        return [_flat(k, w, (count * w.shape[1], *w.shape[2:])) for w in wholes], mask, count
+        flat = [_flat(k, w, (count * w.shape[1], *w.shape[2:])) for w in wholes]
+        return flat, mask, (count, size)
 
     def fft(self, kind: str, x: Array, dims: Shape, size: int, norm: str) -> Array:
         rank = len(x.shape)
@@ -572,10 +581,6 @@ def _channels(k: Backend, whole: Any) -> Any:
     count, n, channels = whole.shape[:3]
     turned = k.permute(whole, (1, 0, *range(2, len(whole.shape))))
     return _flat(k, turned, (n, count * channels, *whole.shape[3:]))
-
-
-def _apart(k: Backend, x: Any, count: int) -> Any:
-    return k.reshape(x, (count, x.shape[0] // max(count, 1), *x.shape[1:]))
 
 
 def _neighbours(dims: list[int]) -> bool:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import ArgumentError, DeviceError
 from ..base import Backend
 from ..registry import backend_of
+from ..strided import row_major
 from .lifting import UnmappedWriteError
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ class BatchArray:
         self._how: Callable[[Any], Any] | None = None
         self.dtype = whole.dtype
         self.shape = shape = whole.shape[1:]
-        self.strides = whole.strides[1:]
+        # NumPy's empty arrays may have strides of 0, as if elements shared memory.
+        self.strides = whole.strides[1:] if whole.size else row_major(shape, self.dtype.itemsize)
         size = 1
         for n in shape:
             size *= n
@@ -124,6 +126,14 @@ enclosing: ContextVar[Frame | None] = ContextVar("undertow_vmap", default=None)
 def frames_of(array: Any) -> tuple[Frame, ...]:
     """The frames of an array's tower, the outermost first."""
     return backend_of(array).frames
+
+
+def reframed(array: Any, frames: tuple[Frame, ...]) -> Any:
+    """An array of a function's second run, as one of the frames that the first run had."""
+    if frames_of(array) == frames or array.__class__ is not BatchArray:
+        return array
+    below = reframed(array.whole, frames[:-1])
+    return BatchArray(below, frames[-1].over(backend_of(below)), False)
 
 
 def towering(arrays: Any) -> Backend:

@@ -68,20 +68,20 @@ class Tape:
         self.mend: Any = None  # what tells whether the form that has just run is right
         self.quiet = 0  # reading is accounted for
         self.first_write = sys.maxsize  # the first step that changes what was there before
-        self.written: set[int] = set()  # stores from outside that are changed
+        self.written: dict[int, int] = {}  # stores from outside that are changed, and when first
         self.drawn: list[tuple[int, int, int]] = []  # seed, first offset, one behind the last
 
     # Steps ----------------------------------------------------------------------------------
     def form(self, k: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A form, run and written down."""
         rec = self.recording
-        if name in ("require", "within"):
+        if name in ("require", "within", "to_host"):
             return self._check(k, name, args, kwargs)
         given = rec.described(args)
         for target in _targets(name, args, kwargs):
             number = rec.piece(target).store
             if rec.stores[number].origin != "made":
-                self.written.add(number)
+                self.written.setdefault(number, len(rec.steps))
                 self.first_write = min(self.first_write, len(rec.steps))
         named = tuple([(n, rec.described(v)) for n, v in kwargs.items()])
         native = _NATIVE.get(name)
@@ -213,7 +213,7 @@ class Tape:
         rec = self.recording
         given = rec.described(args)
         answer = getattr(CpuBackend, name)(k, *args, **kwargs)
-        plain = answer.item() if isinstance(answer, np.generic) else answer
+        plain = answer.item() if isinstance(answer, (np.generic, _ndarray)) else answer
         rec.steps.append(Checked(name, given, tuple(kwargs.items()), plain))
         return answer
 
@@ -575,9 +575,16 @@ class RecordingCpu(CpuBackend):
 
     def to_host(self, array: Any) -> Any:
         tape = _mine()
-        if tape is not None and not tape.depth and not tape.quiet:
-            tape.reads.append(array)
-            tape.told_of_reads()
+        if tape is None or tape.depth or tape.quiet:
+            return CpuBackend.to_host(self, array)
+        if array.size == 1 and array.dtype == np.bool_:  # a branch: it is to go the same way again
+            tape.depth += 1
+            try:
+                return tape.form(self, "to_host", (array,), {})
+            finally:
+                tape.depth -= 1
+        tape.reads.append(array)
+        tape.told_of_reads()
         return CpuBackend.to_host(self, array)
 
     def empty(self, shape: Any, dtype: Any) -> Any:

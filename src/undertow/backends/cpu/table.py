@@ -6,7 +6,8 @@ and numbers. A program runs them in order, without Python between them (`native.
 nanoseconds each. What differs from call to call is written into the words before: the address of a
 store (`place`), and numbers that are asked for (an optimiser's rates). What has no launches is
 called as a form, between two stretches of launches; its fresh results are put where the program
-expects them.
+expects them. A call that reads no array (`arange`) gives the same each time: it is made once, and
+its results stay in the block.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from .codegen.kernels import address
 from .forms import updates
 
 _WORD = (1 << 64) - 1
+_SMALL = 1 << 16  # bytes of a constant, at most
 _KINDS = {"f32": "f", "f64": "d", "i64": "q"}
 
 
@@ -54,10 +56,13 @@ class Table:
             self.base[i] = stores[i].address
         self.inside = [i for i in range(len(stores)) if i not in {*fixed, *movable}]
         self.memory = 0  # bytes of the block
+        self._constant = _constant(recording, set(self.inside))
         self._plan_memory()
         self._words: Any = None
         self._places: dict[int, tuple[Any, Any]] = {}  # by store: places of words, and offsets
+        self._once: list[_Call] = []
         self._lay_out()
+        self._make_constants()
         self.drawn: list[tuple[int, int]] = []
 
     # Memory ---------------------------------------------------------------------------------
@@ -67,7 +72,9 @@ class Table:
         for i in self.inside:
             s = stores[i]
             first, last, mark = s.made_at, s.last, self.recording.mark
-            if first < mark <= last:  # a second part may run twice
+            if i in self._constant:
+                first, last = 0, len(self.recording.steps)
+            elif first < mark <= last:  # a second part may run twice
                 last = len(self.recording.steps)
             sizes.append((s.nbytes, first, last))
         offsets, total = planned(sizes)
@@ -83,6 +90,12 @@ class Table:
     def fill(self, byte: int) -> None:
         """Overwrite the block, of which no call may need what is there; for tests."""
         self.block.fill(byte)
+        self._make_constants()
+
+    def _make_constants(self) -> None:
+        for call in self._once:
+            call.settle()
+            call.run()
 
     # Words ----------------------------------------------------------------------------------
     def _lay_out(self) -> None:
@@ -154,8 +167,13 @@ class Table:
                 flush()
                 self._steps.append(self.recording.told[step.number])
             else:
-                flush()
                 call = _Call(self, step)
+                if step.__class__ is Called and any(
+                    p.store in self._constant for p in step.results
+                ):
+                    self._once.append(call)
+                    continue
+                flush()
                 self.calls.append(call)
                 self._steps.append(call.run)
         flush()
@@ -251,6 +269,29 @@ class Table:
         """The seed and the offset of random words in this call."""
         seed, offset = self.drawn[which[0]]
         return seed, offset + which[1]
+
+
+def _constant(recording: Recording, inside: set[int]) -> set[int]:
+    """Stores in the block that a call fills, which reads no array, and nothing else changes."""
+    found: dict[int, int] = {}
+    for i, step in enumerate(recording.steps):
+        if step.__class__ is Called and step.form == "arange" and len(step.results) == 1:
+            found[step.results[0].store] = i
+    for i, step in enumerate(recording.steps):
+        changed = getattr(step, "writes", ())
+        if step.__class__ is Called:  # it may write into what it is given
+            changed = [p.store for p in _flat(step.args) if p.__class__ is Piece]
+            changed += [p.store for _, v in step.kwargs for p in _flat(v) if p.__class__ is Piece]
+        for store in changed:
+            if found.get(store, i) != i:
+                del found[store]
+    return {s for s in found if s in inside and recording.stores[s].nbytes <= _SMALL}
+
+
+def _flat(value: Any) -> list[Any]:
+    if value.__class__ is tuple:  # a piece is another class
+        return [v for part in value for v in _flat(part)]
+    return [value]
 
 
 class _Ask:

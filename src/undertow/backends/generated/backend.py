@@ -22,6 +22,7 @@ from .host import refuse, with_host
 from .launching import Made
 from .layouts import as_words, countable, padded, steps_in
 from .memory import LargeBlock
+from .pairs import Paired
 from .rows import Rows
 from .runtime import Runtime
 
@@ -84,6 +85,8 @@ class GeneratedBackend(Rows):
         if dtype not in self._known and not self.allow_host:
             try:
                 self.type_of(dtype)
+            except Paired:
+                pass
             except NotCompiled as reason:
                 refuse(self, "to", reason)
             self._known.add(dtype)

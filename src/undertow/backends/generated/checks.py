@@ -7,13 +7,13 @@ to the host looks at all of them at once.
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...kernel.expr import call, substitute, trace
+from ..locks import Lock
 from ..strided import StridedArray
 from .reductions import Reductions
 
@@ -43,7 +43,7 @@ class Checks:
         self.k = k
         self.flags: StridedArray | None = None
         self.waiting: list[tuple[StridedArray, Callable[[Any], Exception]]] = []
-        self.lock = threading.RLock()
+        self.lock = Lock()
 
     def add(
         self,

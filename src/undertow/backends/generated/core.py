@@ -14,6 +14,7 @@ from ..strided import StridedArray, contiguous
 from . import memory
 from .launching import Launcher, Made, Plan
 from .layouts import type_known
+from .pairs import Paired, real_of
 from .runtime import Runtime
 
 
@@ -35,6 +36,9 @@ class Core(Backend):
 
     def type_of(self, dtype: Any) -> str:
         """The loop IR's name of a dtype that this device can compute with."""
+        if dtype.kind == "c" and self.limits.pairs:
+            self.type_of(real_of(dtype))
+            raise Paired(dtype.name)
         found = type_known(dtype)
         if found == "f64" and not self.limits.float64:
             raise NotCompiled("float64, which this device has not")

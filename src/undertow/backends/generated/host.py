@@ -1,7 +1,8 @@
 """What a device cannot compute: an error that names the fix, or, if allowed, the host.
 
 A form raises `NotCompiled` where no kernel can be written for its operands: for float64 on a device
-that has none, complex numbers, and integer powers that must refuse negative exponents.
+that has none, some functions of complex numbers, and integer powers that must refuse negative
+exponents.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from ..base import Backend
 from ..reference import NumpyBackend
 from ..strided import StridedArray
 from .memory import TooLarge
+from .pairs import FORMS as PAIRS
+from .pairs import Paired
 
 _numpy = NumpyBackend(Device("cpu"))
 
@@ -41,8 +44,16 @@ def with_host(
                 if cut is None:
                     raise
             return cut(self, functools.partial(method, self), *args, **kwargs)
-        except NotCompiled as reason:
+        except Paired as paired:  # see Note [complex numbers on devices] in pairs.py
+            reason: NotCompiled = paired
+            try:
+                if form in PAIRS:
+                    return PAIRS[form](self, *args, **kwargs)
+            except NotCompiled as error:
+                reason = error
             return on_host(self, form, reason, args, kwargs)
+        except NotCompiled as error:
+            return on_host(self, form, error, args, kwargs)
         except TooLarge as error:
             most = self.limits.max_binding
             what = f"an array of {error.args[0]} bytes, of which kernels see {most} at once"

@@ -17,12 +17,12 @@ from ...kernel.groups.indexing import (
     search_function,
 )
 from ...kernel.layout import coalesce, row_major, some
-from ...kernel.lower import NotCompiled
 from ..indirect import Space, gather_space, take_space
 from ..memory_types import is_half
 from ..strided import StridedArray
 from .launching import Made, sharing
 from .layouts import as_words, countable, overlap, padded, steps_in
+from .pairs import Paired
 from .scans import Scans
 
 _SINGLE, _INT32, _INT64 = np.dtype(np.float32), np.dtype(np.int32), np.dtype(np.int64)
@@ -175,7 +175,7 @@ class Indexing(Scans):
 
     def nonzero(self, x: StridedArray) -> StridedArray:
         if x.dtype.kind == "c":
-            raise NotCompiled("complex elements")
+            raise Paired(x.dtype.name)
         rank = len(x.shape)
         if not x.size:
             return self.empty((0, rank), _INT64)
@@ -200,5 +200,5 @@ def _one_word(x: StridedArray) -> StridedArray:
     """An array as words, each element one of them."""
     words = as_words(x)
     if len(words.shape) != len(x.shape):
-        raise NotCompiled(f"elements of {x.dtype.itemsize} bytes")
+        raise Paired(x.dtype.name)
     return words

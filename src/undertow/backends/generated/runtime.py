@@ -47,6 +47,7 @@ class Limits:
     float16: bool = False  # in buffers; computed in single precision anyway
     float64: bool = False
     int64: bool = True  # native, or written by the dialect as two words
+    pairs: bool = False  # complex numbers, see Note [complex numbers on devices] in pairs.py
     tiles: tuple[Tile, ...] = (Tile(8, 8), Tile(4, 4))  # of products, the largest first
 
 

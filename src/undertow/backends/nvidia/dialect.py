@@ -1,4 +1,10 @@
-"""Kernels as CUDA C, compiled by NVRTC with `-fmad=false`: what is written is what is rounded."""
+"""Kernels as CUDA C, compiled by NVRTC with `-fmad=false`: what is written is what is rounded.
+
+Note [launch bounds]
+Where nobody says how many groups a processor shall hold, ptxas takes few registers so that it holds
+many, and spills a few bytes in some kernels. One group at least: then a kernel has the registers
+that it needs.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +72,7 @@ class Cuda(Dialect):
         lines = [
             f"struct Words {{ unsigned int at[{max(words, 1)}]; }};",
             *map(self.table, tables),
-            f'extern "C" __global__ void __launch_bounds__({group})',
+            f'extern "C" __global__ void __launch_bounds__({group}, 1)',  # see Note [launch bounds]
             f"{entry}({', '.join(given)}) {{",
             *[f"  __shared__ {self.TYPES[s.dtype]} {s.name}[{s.size}];" for s in shared],
             *body,

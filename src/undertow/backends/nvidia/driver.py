@@ -47,7 +47,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuEventElapsedTime_v2": (_P, _P, _P),
     "cuModuleLoadData": (_P, ctypes.c_char_p),
     "cuModuleGetFunction": (_P, _P, ctypes.c_char_p),
-    "cuLaunchKernel": (_P, *[_U] * 7, _P, _P, _P),
+    "cuLaunchKernelEx": (_P, _P, _P, _P),
 }
 
 
@@ -125,6 +125,21 @@ def device_count() -> int:
         return 0
 
 
+def require_card(index: int = 0) -> None:
+    """An error that says why there is no such card, if there is none."""
+    count = int(driver().made("cuDeviceGetCount", _I))
+    if index >= count:
+        raise DeviceError(f"[cuda] there is no card {index}; the driver sees {count}")
+
+
+def card_name(index: int) -> str:
+    """What a card calls itself."""
+    text = ctypes.create_string_buffer(256)
+    device = driver().made("cuDeviceGet", _I, index)
+    driver().call("cuDeviceGetName", text, 256, device)
+    return text.value.decode()
+
+
 # The compiler ---------------------------------------------------------------------------------
 @functools.cache
 def compiler() -> Any:
@@ -144,6 +159,13 @@ def compiler() -> Any:
     raise DeviceError(
         f"[cuda] there is no NVRTC (tried {', '.join(names)}); pip install 'undertow[cuda]'"
     )
+
+
+def compiler_version() -> str:
+    """NVRTC's version, "13.4"."""
+    major, minor = _I(), _I()
+    compiler().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    return f"{major.value}.{minor.value}"
 
 
 def compiled(text: str, name: str, arch: str) -> bytes:

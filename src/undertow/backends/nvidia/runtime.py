@@ -3,47 +3,82 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
 import os
 import struct
 import threading
 import weakref
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...errors import DeviceError
 from ..cpu.codegen.cache import from_environment
+from ..generated.allocator import Allocator, Buffer
 from ..generated.runtime import Limits
 from .dialect import Cuda
-from .driver import OLD_DRIVER, Driver, compiled, device_count, driver
-from .memory import Allocator, Buffer
+from .driver import OLD_DRIVER, Driver, card_name, compiled, compiler_version, driver, require_card
 
 # Of CUdevice_attribute.
 SHARED, MAJOR, MINOR, PROCESSORS, CLOCK = 8, 75, 76, 16, 13
+MEMORY_CLOCK, MEMORY_BITS, SINGLE_TO_DOUBLE = 36, 37, 87
+LANES = {(7, 0): 64, (7, 2): 64, (7, 5): 64, (8, 0): 64}  # of single precision; 128 if not here
 MOST_ARGUMENTS = 4096  # bytes of a launch
 
 _runtimes: weakref.WeakSet[CudaRuntime] = weakref.WeakSet()
 
 
-class Kernel(NamedTuple):
-    """A compiled kernel."""
+class Config(ctypes.Structure):
+    """CUlaunchConfig: groups, threads, the group's memory of a launch, and its stream."""
 
-    function: ctypes.c_void_p
-    group: int
-    addresses: struct.Struct  # of its buffers
+    _fields_ = (
+        ("groups", ctypes.c_uint * 3),
+        ("threads", ctypes.c_uint * 3),
+        ("shared", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.c_void_p),
+        ("count", ctypes.c_uint),
+    )
+
+
+class Kernel:
+    """A compiled kernel, and one block of arguments for its launches, which the driver copies."""
+
+    __slots__ = (
+        "at",
+        "block",
+        "config",
+        "extra",
+        "function",
+        "groups",
+        "pack",
+        "params",
+        "stream",
+        "tail",
+    )
+
+    def __init__(self, function: int, group: int, buffers: int, words: int) -> None:
+        self.function = ctypes.c_void_p(function)
+        addresses = struct.Struct(f"<{buffers}Q")
+        self.pack = addresses.pack_into
+        size = ctypes.c_size_t(addresses.size + 4 * max(words, 1))
+        self.block = ctypes.create_string_buffer(size.value)
+        self.tail = memoryview(self.block).cast("B")[addresses.size :]
+        # [1, block, 2, size, 0], whose parts must live as long as it.
+        where = ctypes.addressof(self.block), ctypes.addressof(size)
+        self.extra = (ctypes.c_void_p * 5)(1, where[0], 2, where[1], 0), size
+        self.config = Config(threads=(group, 1, 1))
+        self.at = ctypes.byref(self.config)
+        self.params, self.groups, self.stream = b"", (0, 0, 0), 0  # what stands in it
 
 
 class CudaRuntime:
     """See `backends/generated/runtime.py` for what is asked of a runtime."""
 
     def __init__(self, index: int = 0) -> None:
-        count = device_count()
-        if not count:
-            driver()  # says why there is none
-        if index >= count:
-            raise DeviceError(f"[cuda] there is no card {index}; there are {count}")
+        require_card(index)
         self.driver: Driver = driver()
         self.index = index
         self.dialect = Cuda()
@@ -55,7 +90,15 @@ class CudaRuntime:
         self._here = threading.local()  # which threads have the context, and their streams
         self._lock = threading.RLock()
         self._lost = ""
-        self.memory = Allocator(self.driver)
+        direct = os.environ.get("UNDERTOW_CUDA_ALLOCATOR") == "direct"
+        call = self.driver.call
+        self.memory = Allocator(
+            "cuda",
+            lambda size: made("cuMemAlloc_v2", ctypes.c_void_p, size),
+            lambda address: call("cuMemFree_v2", address),
+            self.total,
+            direct,
+        )
         self._disk = from_environment()[0]
         self.limits = Limits(
             max_buffer=self.total // 512 * 512,
@@ -67,16 +110,32 @@ class CudaRuntime:
             float16=True,
             float64=True,
             int64=True,
+            pairs=True,
         )
-        # One block of arguments for all launches, which the driver copies: [1, block, 2, size, 0].
-        self._block = ctypes.create_string_buffer(MOST_ARGUMENTS)
-        self._size = ctypes.c_size_t()
-        block, size = ctypes.addressof(self._block), ctypes.addressof(self._size)
-        self._extra = (ctypes.c_void_p * 5)(1, block, 2, size, 0)
-        self._bytes = memoryview(self._block).cast("B")
-        # Without types: pointers are given as c_void_p, and the rest are ints, which is faster.
-        self._launch = self.driver.library["cuLaunchKernel"]
+        # Without types: a call of three pointers is converted more quickly.
+        self._launch = self.driver.library["cuLaunchKernelEx"]
         _runtimes.add(self)
+
+    # What there is ----------------------------------------------------------------------------
+    def described(self) -> dict[str, str]:
+        """What to put into a report of a problem."""
+        version = int(self.driver.made("cuDriverGetVersion", ctypes.c_int))
+        return {
+            "card": f"{card_name(self.index)}, sm_{self.capability[0]}{self.capability[1]}, "
+            f"{self.driver.attribute(self.device, PROCESSORS)} processors, "
+            f"{self.total / 1e9:.1f} GB",
+            "driver": f"{version // 1000}.{version % 1000 // 10}",
+            "compiler": f"NVRTC {compiler_version()}",
+        }
+
+    def peaks(self) -> dict[str, float]:
+        """The most bytes, and operations on floats, of a second, by the card's own numbers."""
+        number = functools.partial(self.driver.attribute, self.device)
+        lanes = LANES.get(self.capability, 128) * number(PROCESSORS)
+        single = 2.0 * lanes * number(CLOCK) * 1e3  # a product and a sum; clocks are in kHz
+        double = single / max(number(SINGLE_TO_DOUBLE), 1)
+        moved = 2.0 * number(MEMORY_CLOCK) * 1e3 * number(MEMORY_BITS) / 8  # twice in a cycle
+        return {"bandwidth": moved, "float32": single, "float16": single, "float64": double}
 
     # Where a thread works ---------------------------------------------------------------------
     @property
@@ -90,7 +149,6 @@ class CudaRuntime:
     def stream(self, handle: int) -> None:
         self.enter()
         self._here.stream = handle
-        self._here.handle = ctypes.c_void_p(handle)
 
     def enter(self) -> None:
         """Make this card the driver's current one on this thread."""
@@ -102,7 +160,6 @@ class CudaRuntime:
             other._here.context = other is self
         if not hasattr(self._here, "stream"):
             self._here.stream = 0
-            self._here.handle = ctypes.c_void_p(0)
 
     # Memory -----------------------------------------------------------------------------------
     def alloc(self, nbytes: int) -> Buffer:
@@ -113,13 +170,13 @@ class CudaRuntime:
 
     def upload(self, buffer: Buffer, offset: int, data: Any) -> None:
         # From pageable memory the driver copies before it returns.
-        where, source = buffer.address + offset, data.ctypes.data
+        where, source = buffer.handle + offset, data.ctypes.data
         stream = self.stream
         self.driver.call("cuMemcpyHtoDAsync_v2", where, source, data.nbytes, stream)
 
     def download(self, buffer: Buffer, offset: int, nbytes: int) -> Any:
         out = np.empty(nbytes, np.uint8)
-        stream, where = self.stream, buffer.address + offset
+        stream, where = self.stream, buffer.handle + offset
         self.driver.call("cuMemcpyDtoHAsync_v2", out.ctypes.data, where, nbytes, stream)
         self.driver.call("cuStreamSynchronize", stream)
         return out
@@ -128,8 +185,7 @@ class CudaRuntime:
     def compile(
         self, text: str, entry: str, bindings: tuple[bool, ...], group: int, words: int
     ) -> Kernel:
-        addresses = struct.Struct(f"<{len(bindings)}Q")
-        if addresses.size + 4 * words > MOST_ARGUMENTS:
+        if 8 * len(bindings) + 4 * words > MOST_ARGUMENTS:
             raise DeviceError(f"[cuda] {entry} has more than {MOST_ARGUMENTS} bytes of arguments")
         with self._lock:
             self.enter()
@@ -141,7 +197,7 @@ class CudaRuntime:
                 module = self._module(text, entry, "sm")  # NVRTC is newer than the driver
             made = self.driver.made
             function = made("cuModuleGetFunction", ctypes.c_void_p, module, entry.encode())
-        return Kernel(ctypes.c_void_p(function), group, addresses)
+        return Kernel(function, group, len(bindings), words)
 
     def _module(self, text: str, entry: str, kind: str) -> Any:
         arch = f"{kind}_{self.capability[0]}{self.capability[1]}"
@@ -161,17 +217,20 @@ class CudaRuntime:
             if not getattr(here, "context", False):
                 self.enter()
             try:
-                block = kernel.addresses.pack(*[b.address for b in buffers]) + params
+                kernel.pack(kernel.block, 0, *[b.handle for b in buffers])
             except AttributeError:  # parts of buffers
                 pairs = [b if b.__class__ is tuple else (b, 0) for b in buffers]
-                block = kernel.addresses.pack(*[b[0].address + b[1] for b in pairs]) + params
-            self._size.value = len(block)
-            self._bytes[: len(block)] = block
-            code = self._launch(
-                kernel.function, *groups, kernel.group, 1, 1, 0, here.handle, None, self._extra
-            )
+                kernel.pack(kernel.block, 0, *[b[0].handle + b[1] for b in pairs])
+            if params is not kernel.params:  # of most launches they are those of the plan
+                kernel.tail[: len(params)] = params
+                kernel.params = params
+            if groups != kernel.groups or here.stream != kernel.stream:
+                kernel.config.groups[:] = groups
+                kernel.config.stream = here.stream
+                kernel.groups, kernel.stream = groups, here.stream
+            code = self._launch(kernel.at, kernel.function, None, kernel.extra[0])
         if code:
-            raise self.driver.error("cuLaunchKernel", code)
+            raise self.driver.error("cuLaunchKernelEx", code)
 
     def synchronize(self) -> None:
         self.enter()

@@ -51,6 +51,11 @@ class Store:
         self.held = root if held else None
         self.root = weakref.ref(root)
 
+    def holds(self, other: Store) -> bool:
+        """Whether another one lies in its memory."""
+        low, high = other.address, other.address + other.nbytes
+        return low < self.address + self.nbytes and self.address < high and self.alive
+
     @property
     def alive(self) -> bool:
         """Whether anybody holds it."""
@@ -153,6 +158,7 @@ class Recording:
         self.told: list[Callable[[], Any]] = []
         self.draws: list[tuple[Any, int]] = []  # generators, and how many words
         self.held: list[Any] = []  # what must not be freed
+        self.doubtful = False  # whether something made inside is used by a name that hides it
         self.mark = -1  # the first step of a second part, which may run later
 
     def known(self, array: Any) -> int | None:
@@ -172,7 +178,10 @@ class Recording:
             root = root_of(array)
             found = self._by_root[id(root)] = len(self.stores)
             held = origin not in ("made", "scratch")
-            self.stores.append(Store(root, origin, len(self.steps), held))
+            new = Store(root, origin, len(self.steps), held)
+            if origin == "outer" and any(s.origin == "made" and s.holds(new) for s in self.stores):
+                self.doubtful = True
+            self.stores.append(new)
         return found
 
     def piece(self, array: Any, origin: str = "outer") -> Piece:
@@ -266,6 +275,8 @@ def _told(i: int, a: Any, b: Any) -> str:
             return "a change on the host"
         return str(getattr(step, "name", None) or step.form)
 
+    if getattr(a, "form", "") == getattr(b, "form", "") == "to_host":
+        return f"what decided in step {i} (an if, a bool()) was {a.answer} and then {b.answer}"
     if name(a) != name(b):
         return f"step {i} was {name(a)} and then {name(b)}"
     for x, y in zip(_numbers(a), _numbers(b), strict=False):

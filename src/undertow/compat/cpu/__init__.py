@@ -18,6 +18,7 @@ __all__ = [
     "get_capabilities",
     "is_available",
     "is_initialized",
+    "set_device",
     "synchronize",
 ]
 
@@ -59,6 +60,10 @@ def device_count() -> int:
 def current_device() -> str:
     """Its name."""
     return "cpu"
+
+
+def set_device(device: Any) -> None:
+    """Nothing: there is one."""
 
 
 def synchronize(device: Any = None) -> None:

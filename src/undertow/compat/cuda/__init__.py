@@ -184,8 +184,7 @@ def reset_peak_memory_stats(device: Any = None) -> None:
     """Count the peak from what is in use now."""
     runtime = present.started(device)
     if runtime is not None:
-        runtime.memory.peak = runtime.memory.allocated
-        runtime.memory.peak_reserved = runtime.memory.reserved
+        runtime.memory.reset_peak()
 
 
 reset_max_memory_allocated = reset_peak_memory_stats

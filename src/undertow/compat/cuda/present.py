@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+from ...backends.nvidia.driver import card_name
 from ...backends.registry import backend_on, running
 from ...devices import Device
 from ...errors import DeviceError, UnsupportedError
@@ -49,11 +50,9 @@ def synchronize(device: Any = None) -> None:
 def properties(device: Any = None) -> SimpleNamespace:
     """What the driver tells of a card, under torch's names."""
     runtime = runtime_of("get_device_properties", device)
-    text = ctypes.create_string_buffer(256)
-    runtime.driver.call("cuDeviceGetName", text, 256, runtime.device)
     major, minor = runtime.capability
     return SimpleNamespace(
-        name=text.value.decode(),
+        name=card_name(runtime.index),
         major=major,
         minor=minor,
         total_memory=runtime.total,
@@ -76,7 +75,6 @@ def memory(device: Any, what: str) -> int:
     if runtime is None:
         return 0
     runtime.enter()
-    runtime.memory.sort()
     return int(getattr(runtime.memory, what))
 
 

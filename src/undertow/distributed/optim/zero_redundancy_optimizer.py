@@ -58,12 +58,12 @@ class ZeroRedundancyOptimizer(Optimizer):
         group = self.process_group
         loads = [0] * group.members
         everything = [p for g in self.param_groups for p in g["params"]]
-        self._owner: dict[Tensor, int] = {}
+        self._owned: list[list[Tensor]] = [[] for _ in loads]
         for p in sorted(everything, key=lambda p: -p.numel()):
             owner = min(range(group.members), key=lambda r: (loads[r], r))
             loads[owner] += p.numel()
-            self._owner[p] = owner
-        self._mine = {p for p, owner in self._owner.items() if owner == group.me}
+            self._owned[owner].append(p)
+        self._mine = set(self._owned[group.me])
         self._numbers = {p: i for i, p in enumerate(everything)}
         own = [
             {**g, "params": [p for p in g["params"] if p in self._mine]} for g in self.param_groups
@@ -87,16 +87,9 @@ class ZeroRedundancyOptimizer(Optimizer):
                 if key != "params":
                     local[key] = value
         loss = self.optim.step(closure, **kwargs) if closure is not None else self.optim.step()
-        group = self.process_group
         with no_grad():
-            works = [
-                functions.broadcast(p.detach(), None, group, True, group_src=owner)
-                for p, owner in (
-                    (p, self._owner[p]) for g in self.param_groups for p in g["params"]
-                )
-            ]
-            for work in works:
-                work.wait()
+            values = [[p.detach() for p in some] for some in self._owned]
+            functions.share(values, self.process_group, "parameters")
         return loss
 
     def consolidate_state_dict(self, to: int = 0) -> None:

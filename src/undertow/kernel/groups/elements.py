@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from ..complex_lower import PARTS, Pair
 from ..ir import FLOATS, Function, Value
 from ..offsets import Offset
 
@@ -37,7 +38,10 @@ def steps_of(f: Function, name: str, rank: int) -> list[Offset]:
 
 
 class Operand(NamedTuple):
-    """The type of an operand, and whether it is a number, which is a parameter of the kernel."""
+    """The type of an operand, and whether it is a number, which is a parameter of the kernel.
+
+    "c64" and "c128" are pairs: two elements that lie beside each other, or two parameters.
+    """
 
     dtype: str
     number: bool = False
@@ -50,20 +54,37 @@ class Inputs:
         self.f = f
         self.operands = operands
         self.types = [o.dtype for o in operands if not o.number]
-        self.buffers = [f.buffer(f"in{i}", t) for i, t in enumerate(self.types)]
-        self.numbers: list[Value] = []
+        self.buffers = [f.buffer(f"in{i}", PARTS.get(t, t)) for i, t in enumerate(self.types)]
+        self.numbers: list[Value | Pair] = []
 
     def take_numbers(self) -> None:
         """Parameters for the numbers."""
         given = [o.dtype for o in self.operands if o.number]
-        self.numbers = [number_of(self.f, f"number{i}", t) for i, t in enumerate(given)]
+        self.numbers = [
+            Pair(*[number_of(self.f, f"{part}{i}", PARTS[t]) for part in ("re", "im")])
+            if t in PARTS
+            else number_of(self.f, f"number{i}", t)
+            for i, t in enumerate(given)
+        ]
 
-    def values(self, offsets: Sequence[Offset], compute: str) -> list[Value]:
+    @property
+    def paired(self) -> bool:
+        """Whether some operands are pairs."""
+        return any(o.dtype in PARTS for o in self.operands)
+
+    def values(self, offsets: Sequence[Offset], compute: str) -> list[Any]:
         """The expression's arguments, loaded at these offsets of the buffers."""
         f = self.f
-        loaded = iter([f.load(b, p) for b, p in zip(self.buffers, offsets, strict=True)])
+        loaded = iter(
+            [
+                Pair(f.load(b, p), f.load(b, p + 1)) if t in PARTS else f.load(b, p)
+                for t, b, p in zip(self.types, self.buffers, offsets, strict=True)
+            ]
+        )
         given = iter(self.numbers)
-        args = [next(given) if o.number else next(loaded) for o in self.operands]
+        args: list[Any] = [next(given) if o.number else next(loaded) for o in self.operands]
+        if self.paired:
+            return args
         # Numbers beside booleans alone tell the type; floats may be computed in a wider one.
         plain = bool(self.numbers) and all(t == "bool" for t in self.types)
         return [f.cast(a, compute) if plain or a.dtype in FLOATS else a for a in args]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from ..complex_lower import PARTS, Pair
 from ..expr import Expr
 from ..ir import Function
-from ..lower import Lowering
+from ..lower import Lowering, NotCompiled
 from ..maps import converted
 from ..offsets import at_row
+from .complex_functions import DeviceComplexLowering
 from .elements import Inputs, Operand, each, number_of, steps_of
 
 
@@ -24,10 +27,11 @@ def map_function(
     """The kernel of `exprs`, one per output, over the inputs; see kernel/maps.
 
     Its buffers are the outputs and the inputs that are no numbers; its parameters the number of
-    elements, the `rank` sizes, then for each buffer its steps, then the numbers.
+    elements, the `rank` sizes, then for each buffer its steps, then the numbers. `dtype` is that of
+    the parts where some operands or outputs are pairs, whose steps count in parts.
     """
     f = Function(name, "i32", double)
-    outs = [f.buffer(f"out{i}", t, written=True) for i, t in enumerate(outputs)]
+    outs = [f.buffer(f"out{i}", PARTS.get(t, t), written=True) for i, t in enumerate(outputs)]
     given = Inputs(f, inputs)
     count = f.param("count")
     sizes = [f.param(f"n{d}") for d in range(rank)]
@@ -35,12 +39,19 @@ def map_function(
     given.take_numbers()
     with each(f, count) as i:
         places = at_row(i, sizes, steps)
-        lowering = Lowering(f, given.values(places[len(outs) :], dtype), dtype)
-        values = [
-            converted(f, lowering.value(e), b.scalar) for e, b in zip(exprs, outs, strict=True)
-        ]
-        for b, place, value in zip(outs, places, values, strict=False):
-            f.store(b, place, value)
+        args = given.values(places[len(outs) :], dtype)
+        paired = given.paired or any(t in PARTS for t in outputs)
+        lowering = (DeviceComplexLowering if paired else Lowering)(f, args, dtype)
+        values: list[Any] = [lowering.value(e) for e in exprs]
+        for t, b, place, value in zip(outputs, outs, places, values, strict=False):
+            if t in PARTS:
+                pair = value if isinstance(value, Pair) else Pair(value, f.const(0.0, b.scalar))
+                for at, part in zip((place, place + 1), pair, strict=True):
+                    f.store(b, at, converted(f, part, b.scalar))
+            elif isinstance(value, Pair):
+                raise NotCompiled("a complex result in a real array")
+            else:
+                f.store(b, place, converted(f, value, b.scalar))
     return f
 
 

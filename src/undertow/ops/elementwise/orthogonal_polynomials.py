@@ -80,9 +80,10 @@ def _forward(k: Forms, x: Array, n: Array, family: str, order: int) -> Array:
     shape, dtype = broadcast_shapes(family, x.shape, n.shape), x.dtype
     degrees = k.map(_WHOLE, (n,), dtype)
     highest = 0
-    if n.size:
-        top = k.reduce("max", degrees, tuple(range(len(degrees.shape))), False)
-        found = float(k.to_host(top))
+    every = k.whole(degrees)
+    if every.size:
+        top = k.base.reduce("max", every, tuple(range(len(every.shape))), False)
+        found = float(k.base.to_host(top))
         highest = int(found) if 0 < found < _LIMIT else 0
     zero = k.full(shape, 0, dtype)
     here = [k.full(shape, float(m == 0), dtype) for m in range(order + 1)]
@@ -97,7 +98,7 @@ def _forward(k: Forms, x: Array, n: Array, family: str, order: int) -> Array:
 
 
 _LIMIT = 2.0**31
-_WHOLE = call("trunc", arg(0))
+_WHOLE = choose(call("eq", arg(0), arg(0)), call("trunc", arg(0)), -1.0)  # NaN is no degree
 _START = choose(call("eq", arg(0), 0.0), arg(2), arg(1))
 _polynomial: Op = Op(
     "orthogonal_polynomial",

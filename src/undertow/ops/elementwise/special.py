@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable
 from typing import Any
 
+from ...backends.locks import Lock
 from ...core.fast import binary_function, unary_function
 from ...core.op import Op, elementwise_op
 from ...core.register import function
@@ -84,7 +84,7 @@ class Family:
         self._rules = rules
         self._inputs = inputs
         self._doors: dict[Any, Callable[..., Tensor]] = {}
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def __call__(self, order: Any, *operands: Any) -> Any:
         door = self._doors.get(order)

@@ -333,10 +333,15 @@ def _(g: Tensor, x: Tensor, src: Tensor, index: Tensor, dim: int, out: Tensor) -
     return where(theirs, apply(_gather, (part, index), (dim,)), 0)
 
 
-def _has_zero(x: Tensor) -> bool:
+def _of_all(kind: str, x: Tensor) -> Any:
+    """A reduction of all elements, in all of a batch, as a value."""
     whole = backend_of(x._array).whole(x._array)
     k = backend_of(whole)
-    return not k.to_host(k.reduce("all", whole, tuple(range(len(whole.shape))), False))
+    return k.to_host(k.reduce(kind, whole, tuple(range(len(whole.shape))), False))
+
+
+def _has_zero(x: Tensor) -> bool:
+    return not _of_all("all", x)
 
 
 def _scattered_product(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
@@ -350,7 +355,7 @@ def _scattered_product(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tenso
         return apply(_scatter_prod, (x, src, index), (dim,))
     size = x.shape[dim]
     rank = apply(_rank, (index,), (dim,))
-    depth = 2 + int(rank.max().item())
+    depth = 2 + int(_of_all("max", rank))
     blank = x.new_ones((*x.shape[:dim], (depth - 1) * size, *x.shape[dim + 1 :]))
     layers = apply(_scatter, (cat([x, blank], dim), src, index + (rank + 1) * size), (dim, "set"))
     return layers.unflatten(dim, (depth, size)).prod(dim)

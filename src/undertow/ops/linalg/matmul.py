@@ -118,7 +118,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     if b.ndim == 1:
         if a.ndim == 1:
             return apply(_dot, (a, b))
-        rows = reshaped(a, (math.prod(a.shape[:-1]), inner))
+        rows = a if a.ndim == 2 else reshaped(a, (math.prod(a.shape[:-1]), inner))
         return reshaped(product(rows, reshaped(b, (inner, 1))), a.shape[:-1])
     if a.ndim == 1:
         lead = (1,) * (b.ndim - 2)

@@ -24,7 +24,7 @@ from ...core.inplace import store
 from ...core.modes import current, no_grad
 from ...core.op import Op
 from ...core.register import function
-from ...core.tensor import Tensor
+from ...core.tensor import Tensor, is_dual
 from ...errors import ArgumentError, DTypeError, ShapeError
 from ...kernel.expr import Expr, arg, call
 from ...kernel.row_program import Program, Tracer, rows
@@ -343,7 +343,7 @@ def _check_running(op: str, running_mean: Tensor | None, running_var: Tensor | N
     if (running_mean is None) != (running_var is None):
         raise ArgumentError(f"[{op}] takes running_mean and running_var together, or neither")
     for name, t in (("running_mean", running_mean), ("running_var", running_var)):
-        if t is not None and t.requires_grad:
+        if t is not None and (t.requires_grad or is_dual(t)):
             raise ArgumentError(f"[{op}] {name} has no gradient; pass {name}.detach()")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from ... import dtypes
@@ -131,9 +132,10 @@ def _prepared(op: str, input: Tensor, dim: Any, dtype: Any) -> tuple[Tensor, tup
         fix = "take abs() or .real first" if input.is_complex() else "pass dtype=ut.float32"
         raise DTypeError(f"[{op}] expects a floating tensor, got {input.dtype}; {fix}")
     if dim is None:
-        raise ArgumentError(
-            f"[{op}] needs the dimension to normalise over; for shape {input.shape} pass "
-            "dim=-1 for the last one"
+        dim = 0 if input.ndim in (0, 1, 3) else 1
+        warnings.warn(
+            f"[{op}] took dimension {dim}, as old versions of torch did; pass dim={dim}",
+            stacklevel=4,
         )
     return input, wrap_dims(op, dim, len(input._array.shape))
 

@@ -132,7 +132,7 @@ def multinomial(
             draws = uniform_words(k, generator, rows * count, dtypes.float64)
             draws = k.reshape(draws, (*weights.shape[:-1], count))
             return made(k.searchsorted(sums._array, draws, True))
-        available = int(span((weights > 0).sum(-1))[0]) if rows else count
+        available = int(min(span((weights > 0).sum(-1))[0], count)) if rows else count
         if count > available:
             raise ArgumentError(
                 f"[multinomial] cannot draw {count} samples without replacement from "

@@ -158,8 +158,10 @@ def _draw_normal(dtype: Any) -> Any:
 
 
 def span(t: Tensor) -> tuple[float, float]:
-    """The smallest and the largest element; NaN if there is one."""
+    """The smallest and the largest element; NaN if there is one, none fails a comparison."""
     whole = backend_of(t._array).whole(t._array)
+    if not whole.size:
+        return math.inf, -math.inf
     k = backend_of(whole)
     dims = tuple(range(len(whole.shape)))
     low, high = (k.to_host(k.reduce(kind, whole, dims, False)) for kind in ("min", "max"))

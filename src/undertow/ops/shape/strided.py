@@ -104,7 +104,9 @@ def strided_of(op: str, x: Tensor, size: Any, stride: Any, storage_offset: Any) 
             f"{strides} and storage_offset {offset}"
         )
     memory = backend.storage_size(x._array)
-    if _end((shape, strides, offset)) > memory:
+    if 0 in shape:
+        offset = min(offset, memory)  # no element lies anywhere
+    elif _end((shape, strides, offset)) > memory:
         raise BoundsError(
             f"[{op}] size {shape} with stride {strides} from {offset} on reaches element "
             f"{_end((shape, strides, offset)) - 1} of a storage of {memory}"

@@ -13,7 +13,7 @@ from .dataset import (
     TensorDataset,
     random_split,
 )
-from .distributed import DistributedSampler
+from .distributed import DistributedSampler, DistributedStream
 from .sampler import (
     BatchSampler,
     RandomSampler,
@@ -30,6 +30,7 @@ __all__ = [
     "DataLoader",
     "Dataset",
     "DistributedSampler",
+    "DistributedStream",
     "IterableDataset",
     "RandomSampler",
     "Sampler",

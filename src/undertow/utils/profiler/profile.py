@@ -219,6 +219,7 @@ class profile:
         self._recorder: Recorder | None = None  # the one that is on
         self._done: list[Recorder] = []
         self._action = ProfilerAction.NONE
+        self._started = False
         self._step_began = 0
         self._metadata: dict[str, Any] = {}
 
@@ -233,9 +234,11 @@ class profile:
     def start(self) -> None:
         """Begin; a `with` does that."""
         self._turn(self._planned())
+        self._started = True
 
     def stop(self) -> None:
         """End; what was recorded stays."""
+        self._started = False
         ready = self._action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
         self._mark_step()
         self._turn(ProfilerAction.NONE)
@@ -244,6 +247,10 @@ class profile:
 
     def step(self) -> None:
         """Tell that the next step of the program begins."""
+        if not self._started:
+            raise ArgumentError(
+                "[profile] step() is for between start() and stop(), or in a `with`"
+            )
         before = self._action
         self._mark_step()
         self.step_num += 1

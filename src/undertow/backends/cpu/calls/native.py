@@ -16,9 +16,10 @@ is a table of 64-bit numbers, the `self` of the function:
   layout  writes down, as bytes, all that a plan depends on of its operands (`plan_of`): an array's
           dtype, shape and strides, and the class of a number.
   many    calls one kernel after the other, each with words that are there already: a program.
-All read an array's fields where NumPy's own headers, and so every compiled extension, have them;
-`possible` has looked whether they are there. They are called with the arrays that they were made
-for. The caller holds these, and Python's lock unless `launch` was told to let it go.
+All read an array's fields where NumPy's own headers, and so every compiled extension, have them.
+`refusal` has looked whether they are there, and tells what is not. The functions are called with
+the arrays that they were made for. The caller holds these, and Python's lock unless `launch` was
+told to let it go.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import sysconfig
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,24 +55,50 @@ class _Method(ctypes.Structure):
 
 @functools.cache
 def possible() -> bool:
-    """Whether there are compiled functions, and arrays are laid out as these expect."""
-    if MODE == "never" or sys.implementation.name != "cpython":
-        return False
-    sample = np.zeros((2, 3), np.float32)
+    """Whether there are compiled functions, and objects are laid out as these expect."""
+    return not refusal()
+
+
+@functools.cache
+def refusal() -> str:
+    """Why there are no compiled functions; empty if there are.
+
+    Only what is known is read at all: behind the head of an object of another interpreter there may
+    be anything.
+    """
+    if MODE == "never":
+        return "there are no generated kernels"
+    if sys.implementation.name != "cpython":
+        return f"{sys.implementation.name} lays objects out in another way than CPython"
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return "this build of Python may run without its lock"
+    if ctypes.sizeof(ctypes.c_void_p) != 8 or _HEAD != 16:
+        return f"the head of an object has {_HEAD} bytes, not 16"
+    wrong = [name for name, found, expected in _fields() if found != expected]
+    return f"objects have another layout: {', '.join(wrong)}" if wrong else ""
+
+
+def _fields() -> Iterator[tuple[str, Any, Any]]:
+    """What is read of objects: what it is, what is found there, and what it should be."""
+    word, number = ctypes.c_size_t.from_address, ctypes.c_int.from_address
+    sample: Any = np.zeros((2, 3), np.float32)
+    for value in (sample, 1.5, 7, b"sample"):
+        yield f"class of {type(value).__name__}", word(id(value) + _HEAD - 8).value, id(type(value))
+    real, text = 1.5, b"sample"
+    yield "value of float", ctypes.c_double.from_address(id(real) + _HEAD).value, real
+    at = id(text) + bytes.__basicsize__ - 1
+    yield "value of bytes", ctypes.string_at(at, len(text)), text
     at = id(sample) + _HEAD
-    word = ctypes.c_size_t.from_address
-    return (
-        word(at - 8).value == id(np.ndarray)
-        and word(at).value == sample.__array_interface__["data"][0]
-        and ctypes.c_int.from_address(at + 8).value == 2
-        and word(word(at + 16).value + 8).value == 3
-        and word(word(at + 24).value + 8).value == 4
-        and word(at + 40).value == id(sample.dtype)
-        and ctypes.c_int.from_address(at + 48).value == sample.flags.num
-        and ctypes.c_int.from_address(id(sample.dtype) + _HEAD + 12).value == sample.dtype.num
-        and ctypes.c_char.from_address(id(b"sample") + bytes.__basicsize__ - 1).value == b"s"
-        and word(id(1.5) + _HEAD - 8).value == id(float)
-    )
+    yield "data of array", word(at).value, sample.__array_interface__["data"][0]
+    yield "rank of array", number(at + 8).value, 2
+    yield "dtype of array", word(at + 40).value, id(sample.dtype)
+    yield "flags of array", number(at + 48).value, sample.flags.num
+    # Through these addresses only if the fields around them are where they should be.
+    kind = number(id(sample.dtype) + _HEAD + 12).value
+    yield "number of dtype", kind, sample.dtype.num
+    whole = word(at).value == sample.__array_interface__["data"][0] and number(at + 8).value == 2
+    yield "shape of array", word(word(at + 16).value + 8).value if whole else None, 3
+    yield "strides of array", word(word(at + 24).value + 8).value if whole else None, 4
 
 
 def launcher(
@@ -120,7 +148,10 @@ def layout() -> Callable[..., Any]:
 
 _MOST = 1024  # elements for which setting up a ufunc takes longer than computing
 ARITHMETIC = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
-_NEW_LIKE = 277  # PyArray_NewLikeArray in the table that NumPy gives to compiled extensions
+# In the table that NumPy gives to compiled extensions: PyArray_GetNDArrayCVersion, which tells what
+# else is where in it, and PyArray_NewLikeArray.
+_VERSION, _NEW_LIKE = 0, 277
+_NUMPY = 0x02000000  # the version of all of NumPy 2
 
 
 def quick(ufuncs: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
@@ -131,7 +162,12 @@ def quick(ufuncs: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., A
         return {}
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    new = ctypes.c_void_p.from_address(pointer(capsule, None) + 8 * _NEW_LIKE).value or 0
+    entries = ctypes.c_void_p * (_NEW_LIKE + 1)
+    known_as = entries.from_address(pointer(capsule, None))
+    version = ctypes.CFUNCTYPE(ctypes.c_uint)(known_as[_VERSION] or 0)
+    if version() != _NUMPY:
+        return {}
+    new = known_as[_NEW_LIKE] or 0
     dtypes = np.dtype(np.float32), np.dtype(np.float64)
     _alive.append(dtypes)
     known = [id(k) for k in (np.ndarray, float, *dtypes)]

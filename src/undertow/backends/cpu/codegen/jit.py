@@ -44,13 +44,14 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ... import debug
+from ...locks import Lock
 from .. import IMPORTED
 from . import cache
 
 LEVEL = 2  # of LLVM's optimisation pipeline
 
 T = TypeVar("T")
-_lock = threading.RLock()
+_lock = Lock()
 _exiting = False  # whether the main thread has the lock for good
 _loaded: dict[str, tuple[int, str]] = {}  # key -> address, note
 

@@ -1,8 +1,8 @@
 """Which algorithm computes a convolution: by its geometry, layouts and dtype alone.
 
 `TABLE` has them in the order in which they are asked, each with when it pays, which was measured;
-docs/convolution.md shows the table and the measurements. A test can have one of them wherever it is
-possible, whether it pays or not, by `only`.
+docs/inside_convolution.md shows the table and the measurements. A test can have one of them
+wherever it is possible, whether it pays or not, by `only`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Convolutions by generated kernels: find the algorithm, run it, and see to what is not finite.
 
-Which algorithms there are `choose.py` tells, and docs/convolution.md.
+Which algorithms there are `choose.py` tells, and docs/inside_convolution.md.
 
 Note [zeros meet weights]
 Zeros around the input, or in it, stay zeros even for weights that are not finite, but kernels

@@ -43,6 +43,7 @@ import threading
 import time
 from typing import Any
 
+from ...locks import Lock
 from ...threads import current_limit
 from ..codegen import jit
 from .pool_code import FIELDS, FUTEX, MOST, SIZE, text
@@ -56,7 +57,7 @@ _workers: list[threading.Thread] = []
 _rounds = 0  # of the waiting loop in SPIN microseconds
 _closed = False
 _making = False  # a handle; see `_handle`
-_lock = threading.RLock()
+_lock = Lock()
 
 
 def pointer(threads: int = 0) -> int:
@@ -206,7 +207,7 @@ def _forget() -> None:
     _core = 0
     _handles.clear()
     _workers.clear()
-    _lock, _making = threading.RLock(), False
+    _lock, _making = Lock(), False
 
 
 def _processors() -> int:

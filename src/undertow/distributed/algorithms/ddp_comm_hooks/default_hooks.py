@@ -7,15 +7,15 @@ from typing import Any
 
 from ....core.tensor import Tensor
 from ....dtypes import DType, bfloat16, float16
-from ... import functions
-from ...reducer import GradBucket
-from ...reductions import ReduceOp
+from ... import groups
+from ...reducer import GradBucket, average
 from ...work import Future
 
 
 def allreduce_hook(process_group: Any, bucket: GradBucket) -> Future:
     """Average the gradients, as without a hook."""
-    work = functions.all_reduce(bucket.buffer(), ReduceOp.AVG, process_group, True)
+    group = groups.resolved("allreduce_hook", process_group)
+    work = average(bucket.buffer(), group, 0, f"bucket {bucket.index()}")
     return _first(work.get_future())
 
 

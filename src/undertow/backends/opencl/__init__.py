@@ -1,0 +1,1 @@
+"""`device="opencl"`: any OpenCL device, by the package pyopencl; see docs/opencl.md."""
