@@ -84,7 +84,9 @@ class Task:
         self.inbox: list[Any] = []
         # By node of several outputs, those whose gradient is incomplete.
         self.awaited: dict[int, set[int]] = {}
-        self.seeds = [self._edge(node, out, needed) for node, out in roots]
+        self.seeds: list[Target | None] = []
+        for node, out in roots:
+            self.seeds.append(self._edge(node, out, needed))
         self._discover(needed)
         self.left = len(self.nodes)
 

@@ -170,6 +170,15 @@ def empty(shape: tuple[int, ...], dtype: Any, beside: Sequence[int] = ()) -> Any
     return np.ndarray(shape, dtype, behind, start)
 
 
+def scratch(size: int) -> Any:
+    """So many bytes that begin a line."""
+    if size >= LARGE:
+        return empty((size,), np.uint8)
+    whole: Any = np.empty(size + LINE, np.uint8)
+    behind: Any = PickleBuffer(whole)
+    return np.ndarray((size,), np.uint8, behind, -_address(whole) % LINE)
+
+
 def empty_like(array: Any, dtype: Any) -> Any:
     """Uninitialised memory in the layout of an array whose elements lie together.
 
@@ -200,21 +209,13 @@ def _lines(size: int, beside: Sequence[int]) -> tuple[Any, int]:
         # Wherever the array begins, so that one block fits all arrays of a size.
         whole = size + PAGE if size >= HUGE else size
         try:
-            return PickleBuffer(_blocks.take(_rounded(whole))), place
+            step = max(PAGE, 1 << max(whole.bit_length() - 4, 0))
+            # An eighth more at most, so that blocks fit arrays of other sizes, too.
+            return PickleBuffer(_blocks.take(-(-whole // step) * step)), place
         except MemoryError:
             pass  # it may also be that there are too many mappings
     block: Any = np.empty(size + (LINE if size < HUGE else 2 * PAGE), np.uint8)
     return PickleBuffer(block), -_address(block) % (LINE if size < HUGE else PAGE) + place
-
-
-def _rounded(size: int) -> int:
-    """The size of the block for so many bytes: an eighth more at most, so that others fit it too.
-
-    >>> [_rounded(size) / 2**20 for size in (2200000, 2360000, 4200000, 4450000)]
-    [2.25, 2.5, 4.5, 4.5]
-    """
-    step = max(PAGE, 1 << max(size.bit_length() - 4, 0))
-    return -(-size // step) * step
 
 
 def _address(array: Any) -> int:

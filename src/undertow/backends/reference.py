@@ -302,9 +302,9 @@ class NumpyBackend(Backend):
         return np.empty(shape, dtype)
 
     def full(self, shape: Shape, value: Any, dtype: NumpyDType) -> Array:
-        if all_bits_zero(value):
+        if not value and all_bits_zero(value):
             return np.zeros(shape, dtype)
-        if is_float8(np.dtype(dtype)):
+        if np.dtype(dtype).itemsize == 1 and is_float8(np.dtype(dtype)):
             value = to_float8(np.asarray(value), dtype)
         return np.full(shape, value, dtype) if shape else np.array(value, dtype)
 
@@ -416,9 +416,11 @@ class NumpyBackend(Backend):
         self, expr: Expr, operands: Sequence[Any], dtype: NumpyDType, out: Array | None = None
     ) -> Array:
         function = compile_map(expr, len(operands))
-        half = next(
-            (o.dtype for o in operands if isinstance(o, np.ndarray) and _is_half(o.dtype)), None
-        )
+        half = None
+        for o in operands:
+            if o.__class__ is _ndarray and o.dtype.itemsize == 2 and o.dtype.kind not in "iu":
+                half = o.dtype
+                break
         if half is not None and not all(isinstance(o, np.ndarray) for o in operands):
             # Numbers are compared in the arrays' precision, and computed with in single, as in
             # torch; a ufunc would round them first, and promote beside bfloat16.

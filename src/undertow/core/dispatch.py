@@ -81,7 +81,7 @@ def apply(op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Any:
         elif state.inference:
             share(out).inference = True
         return out
-    outs = tuple([wrap(a) for a in result])
+    outs = tuple(map(wrap, result))
     if state.grad:
         if tracked:
             record(op, inputs, params, outs)

@@ -207,7 +207,7 @@ class Bare:
             if len(picks) == 1:
                 results[i] = rule(k, g, values[picks[0]])
             else:
-                results[i] = rule(k, g, *[values[j] for j in picks])
+                results[i] = rule(k, g, *map(values.__getitem__, picks))
         return results
 
 
@@ -227,7 +227,7 @@ class Joint:
         values = saved_arrays(node)
         values.append(tuple([target is not None for target in row]))
         found: Sequence[Any] = self.rule(
-            OF_CLASS.get(g.__class__) or g.backend, g, *[values[j] for j in self.picks]
+            OF_CLASS.get(g.__class__) or g.backend, g, *map(values.__getitem__, self.picks)
         )
         return found
 

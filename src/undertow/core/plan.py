@@ -160,7 +160,8 @@ class Plan:
         aliased = False
         versions = []
         for j in self.tensors:
-            for t in members(saved[j]):
+            value = saved[j]
+            for t in value if value.__class__ is Group else (value,):
                 alias = t._alias
                 if alias is None:
                     versions.append(0)

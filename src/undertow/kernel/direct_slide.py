@@ -59,7 +59,7 @@ class _Slide:
         self.out_steps = [f.param(f"out_{part}") for part in ("n", "g", "o", "0", "1", "2")]
         self.x_steps = [f.param("x_n"), f.param("x_g")]
         self.bias_steps = [f.param("bias_g"), f.param("bias_o")]
-        self.w_first, self.w_steps = f.param("w_first"), [f.param("w_g"), f.param("w_o")]
+        self.w_steps = [f.param("w_g"), f.param("w_o")]
         self.w_run, self.each, self.weights_at = map(f.param, ("w_run", "each", "weights_at"))
         if kind.classes:
             self.classes, self.classes_at = f.param("classes"), f.param("classes_at")
@@ -91,7 +91,7 @@ class _Slide:
         whole = windows.rounds * self.kind.lines.taps
         with f.parallel(self.groups * self.blocks) as pair:
             group, block = pair // self.blocks, pair % self.blocks
-            start = self.w_first + group * self.w_steps[0]
+            start = group * self.w_steps[0]
             outputs = together(f, block, many, self.outputs)
             starts = [start + o * self.w_steps[1] for o in outputs]
             with f.loop(whole // self.each) as run, f.loop(self.each) as tap:

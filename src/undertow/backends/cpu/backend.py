@@ -49,6 +49,13 @@ _ROWS = threshold(1)
 _WINDOWS = threshold(512)
 
 
+def _launching() -> Any:
+    """The forms that algorithms ask for while their launches are found out."""
+    from .forms.launching import Launching
+
+    return Launching()
+
+
 def _later(module: str, name: str) -> Any:
     """A function of a module that is imported with its first call, and only then costs a look."""
 
@@ -66,6 +73,7 @@ run_add_product = _later("products.added_products", "run_add_product")
 run_attention = _later("forms.attention", "run_attention")
 run_conv = _later("convolution.conv", "run_conv")
 run_convolution = _later("convolution.conv", "run_convolution")
+is_right = _later("convolution.conv", "is_right")
 run_linalg = _later("forms.matrices", "run_linalg")
 run_maps = _later("forms.maps", "run_maps")
 run_random_map = _later("forms.random", "run_random_map")
@@ -95,7 +103,10 @@ class CpuBackend(NumpyBackend):
     def map(
         self, expr: Expr, operands: Sequence[Any], dtype: NumpyDType, out: Array | None = None
     ) -> Array:
-        size = max([o.size for o in operands if o.__class__ is np.ndarray], default=0)
+        size = 0
+        for o in operands:  # a comprehension is a call of its own
+            if o.__class__ is np.ndarray and o.size > size:
+                size = o.size
         if size >= crossover(expr) and (out is None or apart(out, operands)):
             found = run_maps((expr,), operands, (dtype,), () if out is None else (out,))
             if found is not None:
@@ -105,7 +116,7 @@ class CpuBackend(NumpyBackend):
     def prepare(
         self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...], largest: bool = False
     ) -> Callable[..., Any]:
-        return prepared(exprs, arrays, largest, lambda *given: run_maps(*given), self.maps)
+        return prepared(exprs, arrays, largest, globals(), self.maps)
 
     def direct(
         self, expr: Expr, arrays: tuple[bool, ...], dtypes: tuple[Any, Any, Any]
@@ -309,10 +320,15 @@ class CpuBackend(NumpyBackend):
         groups: int,
         relu: bool = False,
     ) -> Array:
-        found = run_convolution(wanted, a, b, bias, geometry, groups, relu, self)
+        found = run_convolution(wanted, a, b, bias, geometry, groups, relu, self, _launching)
         if found is not None:
             return found
         return super().convolution(wanted, a, b, bias, geometry, groups, relu)
+
+    def mend_convolution(self, out: Array, asked: Any, border: Any, *given: Any) -> None:
+        """Compute a result of `convolution` again if it is wrong; see Note [zeros meet weights]."""
+        if not is_right(out, given[2], asked, border, self):
+            np.copyto(out, CpuBackend.convolution(self, *given))
 
     def attention(
         self, q: Array, k: Array, v: Array, mask: Array | None, scale: float, causal: bool
@@ -441,7 +457,7 @@ class CpuBackend(NumpyBackend):
 
     def full(self, shape: Shape, value: Any, dtype: NumpyDType) -> Array:
         # Zeros that the allocator has not kept cost nothing until they are touched.
-        if threshold(FILLED) <= math.prod(shape) <= memory.KEEP // 8:
+        if _FILLED <= math.prod(shape) <= memory.KEEP // 8:
             from .forms.copies import run_full
 
             found = run_full(shape, value, dtype)
@@ -558,6 +574,7 @@ _geometry = functools.lru_cache(maxsize=1024)(Geometry)
 # Elements from which on a generated kernel is faster than NumPy: copies that it makes with memcpy
 # or memset, others, conversions, fancy indexing, and random words.
 FILLED = 1 << 21
+_FILLED = threshold(FILLED)
 COPIED = 1 << 19
 LAUNCHED = 1 << 15  # one of several pieces, each of which is a launch
 TURNED = CONVERTED = 1 << 16

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ...kernel.expr import arg, call, trace
+from ...kernel.windows import Geometry
 from ..base import Backend
 from ..memory_types import scalar_type, type_of
 from ..program.graph import Called, Checked, Drawn, Launched, Mapped, Piece, Recording, Told
@@ -29,6 +30,7 @@ from . import backend as _cpu
 from .backend import CpuBackend
 from .calls import launch
 from .calls.layouts import aligned
+from .convolution.conv import run_convolution
 from .forms import (
     attention,
     copies,
@@ -63,6 +65,7 @@ class Tape:
         self.told_of_reads: Callable[[], Any] = int  # called with each of them
         self.refused: str | None = None
         self.asked: Any = None  # what gives the numbers of the next update
+        self.mend: Any = None  # what tells whether the form that has just run is right
         self.quiet = 0  # reading is accounted for
         self.first_write = sys.maxsize  # the first step that changes what was there before
         self.written: dict[int, int] = {}  # stores from outside that are changed, and when first
@@ -87,6 +90,11 @@ class Tape:
             found, launched = launch.launches(lambda: native(k, *args, **kwargs))
             if found is not _NOT and None not in launched:
                 self._launched(name, found, launched, asked, args, kwargs)
+                if self.mend is not None:
+                    mend, self.mend = self.mend, None
+                    told = rec.described(mend)
+                    rec.steps.append(Called("mend_convolution", told, (), (), (), None))
+                    k.mend_convolution(*mend)
                 return found
             if found is _NOT and launched:  # it has begun, and another way was taken
                 self.refuse(f"{name} takes a way that cannot be written down")
@@ -397,6 +405,24 @@ def _window(k: Any, kind: str, x: Any, *steps: Any, **more: Any) -> Any:
     return _or_not(windows.run_window(kind, x, *steps, **more)) if x.size else _NOT
 
 
+def _convolution(
+    k: Any,
+    wanted: str,
+    a: Any,
+    b: Any,
+    bias: Any,
+    geometry: Geometry,
+    groups: int,
+    relu: bool = False,
+) -> Any:
+    assert _tape is not None
+    later: list[Any] = []
+    out = run_convolution(wanted, a, b, bias, geometry, groups, relu, k, _cpu._launching, later)
+    if out is not None and any(later):  # else it is right for sure
+        _tape.mend = (out, *later, wanted, a, b, bias, geometry, groups, relu)
+    return _or_not(out)
+
+
 def _lined(*arrays: Any) -> bool:
     return all(
         a is None or (a.strides[-1] == a.itemsize and aligned(a) and a.size > 0) for a in arrays
@@ -486,6 +512,7 @@ _NATIVE: dict[str, Callable[..., Any]] = {
     "take": _take,
     "scan": _scan,
     "window": _window,
+    "convolution": _convolution,
     "attention": _attention,
     "attention_backward": _attention_backward,
     "scatter": _scatter,

@@ -73,7 +73,8 @@ def crossover(*exprs: Expr) -> int:
             cost, count = _cost(expr, set())
             found = _limits[id(expr)] = (expr, max(1024, 40960 // max(cost, 1)), count)
         limit, ufuncs = min(limit, found[1]), ufuncs + found[2]
-    return threshold(limit if ufuncs < _LONG else 1)
+    limit = limit if ufuncs < _LONG else 1
+    return limit if MODE == "auto" else threshold(limit)
 
 
 def threshold(size: int) -> int:

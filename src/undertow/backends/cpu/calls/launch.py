@@ -25,6 +25,7 @@ asked for: in a program it needs room as long as it runs, and not what others ha
 from __future__ import annotations
 
 import functools
+import gc
 import math
 import threading
 import weakref
@@ -79,13 +80,30 @@ debug.WATCHED.append(watch)
 class Launch:
     """A call of a kernel, but for the pool, the arrays and the numbers, which `run` takes."""
 
-    __slots__ = ("__weakref__", "bare", "buffers", "holds", "ints", "kernel", "run", "work")
+    __slots__ = (
+        "__weakref__",
+        "bare",
+        "buffers",
+        "holds",
+        "ints",
+        "kernel",
+        "release",
+        "run",
+        "work",
+    )
 
     def __init__(
-        self, kernel: Kernel, buffers: int, ints: Sequence[int], release: bool = True, work: int = 0
+        self,
+        kernel: Kernel,
+        buffers: int,
+        ints: Sequence[int],
+        release: bool = True,
+        work: int = 0,
+        noting: bool = True,
     ) -> None:
         """`release` is that of Note [native calls]; `work` counts operations, for those who ask."""
         self.kernel, self.buffers, self.ints, self.work = kernel, buffers, tuple(ints), work
+        self.release = release
         self.holds: tuple[Any, ...] = ()  # a plan's tables, and what it remembers
         numbers = kernel.kinds[1 + buffers + len(ints) :]
         self.bare: Callable[..., None] = (
@@ -93,7 +111,7 @@ class Launch:
             if native.possible()
             else _by_addresses(kernel, buffers, self.ints)
         )
-        if tapped:
+        if tapped and noting:
             self.bare = self._tapped(self.bare)
         self.run = self.bare if _watcher is None else self.told(_watcher)
         _launches.add(self)
@@ -103,7 +121,10 @@ class Launch:
         bare, count, name, work = self.bare, self.buffers, self.kernel.name, self.work
 
         def run(pool: int, *given: Any) -> None:
-            watcher(name, given[:count], given[count:], work, lambda: bare(pool, *given))
+            if _tap.doubts is None:
+                watcher(name, given[:count], given[count:], work, lambda: bare(pool, *given))
+            else:  # it does not run
+                bare(pool, *given)
 
         return run
 
@@ -111,11 +132,17 @@ class Launch:
         """`run` that writes each launch down first, for who has asked on this thread."""
 
         def noted(pool: int, *given: Any) -> None:
-            if _tap.found is not None:
-                _tap.found.append((self, pool, given))
-            run(pool, *given)
+            note(self, pool, given)
+            if _tap.doubts is None:
+                run(pool, *given)
 
         return noted
+
+    def plain(self, holds: Sequence[Any] = ()) -> Launch:
+        """The same, which does not write itself down, and holds more."""
+        twin = Launch(self.kernel, self.buffers, self.ints, self.release, self.work, noting=False)
+        twin.holds = (*self.holds, *holds)
+        return twin
 
     def __repr__(self) -> str:
         return f"Launch({self.kernel.name}, {self.buffers} buffers, {list(self.ints)})"
@@ -215,6 +242,12 @@ class Plans(dict[Any, Any]):
             self.bytes += size
         return kept
 
+    def count(self, size: int) -> None:
+        """A plan that is remembered has got tables of so many bytes."""
+        self.bytes += size
+        if self.bytes > TABLES:
+            self.clear()
+
     def clear(self) -> None:
         """Forget all."""
         super().clear()
@@ -229,19 +262,27 @@ class _Tap(threading.local):
     """What this thread has launched, as (launch, pool, given), while somebody asks."""
 
     found: list[Any] | None = None
+    doubts: list[Any] | None = None  # while launches are only rehearsed, what `sound` was asked
 
 
 _tap = _Tap()
 _lists = PLANS, Plans()  # for eager calls, and those whose launches are written down
 tapped = False  # whether plans come from the second one
 _tap_count = 0  # how often that has changed
+_taps = 0  # how many want it
+_tap_lock, _rehearsing = threading.RLock(), threading.Lock()
 
 
 def tap(on: bool) -> None:
     """Take plans whose launches can be written down, or no longer: eager ones have no such wrap."""
-    global PLANS, tapped, _tap_count
-    _tap_count += 1
-    PLANS, tapped = _lists[on], on
+    global PLANS, tapped, _tap_count, _taps, _lists
+    with _tap_lock:
+        _taps += 1 if on else -1
+        if tapped != bool(_taps):
+            if on:
+                _lists = PLANS, _lists[1]
+            _tap_count += 1
+            PLANS, tapped = _lists[on], on
 
 
 def launches(work: Callable[[], Any]) -> tuple[Any, list[Any]]:
@@ -254,15 +295,73 @@ def launches(work: Callable[[], Any]) -> tuple[Any, list[Any]]:
         _tap.found = before
 
 
+def rehearsed(work: Callable[[], Any]) -> tuple[list[Any], list[Any]]:
+    """The launches of `work`, none of which runs, and the arrays of which it asks `sound`.
+
+    `work` has a thread of its own, where no signal handler, finaliser or collector may compute
+    meanwhile: that would be taken for a part of it.
+    """
+    outcome: list[Any] = []
+
+    def run() -> None:
+        collects = gc.isenabled()
+        with _rehearsing:
+            gc.disable()
+            tap(True)
+            _tap.doubts = []
+            try:
+                outcome.extend((launches(work)[1], _tap.doubts))
+            except BaseException as error:  # for the caller to raise
+                outcome.append(error)
+            finally:
+                tap(False)
+                if collects:
+                    gc.enable()
+
+    try:
+        thread = threading.Thread(target=run, name="undertow-rehearsal", daemon=True)
+        thread.start()
+    except RuntimeError:  # there are no more threads to be had
+        raise NotCompiled("no thread to find out launches on") from None
+    thread.join()
+    if len(outcome) == 1:
+        raise outcome[0]
+    found, doubts = outcome
+    return found, doubts
+
+
+def sound(number: Any) -> bool:
+    """Whether the one element of an array is finite; asked later where launches are rehearsed."""
+    if _tap.doubts is not None:
+        _tap.doubts.append(number)
+        return True
+    return math.isfinite(number.item())
+
+
 def written() -> bool:
     """Whether launches of this thread are written down."""
     return _tap.found is not None
+
+
+def note(launch: Launch, pool: int, given: Sequence[Any]) -> None:
+    """Write a launch down."""
+    if _tap.found is not None:
+        _tap.found.append((launch, pool, given))
 
 
 def unwritten() -> None:
     """Something else than a launch works on arrays; a form that does so is no list of launches."""
     if _tap.found is not None:
         _tap.found.append(None)
+
+
+FIXED: dict[int, Any] = {}  # by id
+
+
+def fixed(array: Any) -> Any:
+    """An array that is kept for good, whose content launches may read."""
+    FIXED[id(array)] = array
+    return array
 
 
 def described(*operands: Any) -> Any:
@@ -300,12 +399,17 @@ def run(
 
     The arrays must lie like those that the plan was made for.
     """
-    launch, results, _, tables, alone, stream, makers, _ = plan
+    launch, results, scratch, tables, alone, stream, makers, _ = plan
     count = len(results)
     if makers and not outs:  # as `prepare`, at less overhead
-        pool, made = 0 if alone else pointer(), [make() for make in makers]
+        pool, made = 0 if alone else pointer(), []
+        for make in makers:  # a comprehension is a call of its own
+            made.append(make())
     else:
-        pool, made = prepare(plan, arrays, outs)
+        if scratch:
+            pool, made = prepare(plan, arrays, outs)
+        else:
+            pool, made = 0 if alone else pointer(), [*outs] or _results(results, arrays)
         if stream is not None and _may_stream(made[:count], arrays):
             launch = stream
     if count == len(made):
@@ -323,7 +427,7 @@ def prepare(
     if plan.makers and not outs:
         return 0 if plan.alone else pointer(), [make() for make in plan.makers]
     threads = 1 if plan.alone else current_limit()
-    made = [*outs] if outs else _results(plan.results, arrays)
+    made = [*outs] or _results(plan.results, arrays)
     for room in plan.scratch:
         made.append(_room(room, threads))
     return 0 if plan.alone else pointer(threads), made
@@ -343,7 +447,7 @@ def _results(rooms: Sequence[Room], arrays: Sequence[Any]) -> list[Any]:
             made.append(memory.empty_like(arrays[like], dtype))
         else:
             if not read and math.prod(shape) * np.dtype(dtype).itemsize >= memory.HUGE:
-                read = [address(a) for a in arrays]
+                read = [*map(address, arrays)]
             made.append(memory.empty(shape, dtype, read))
     return made
 

@@ -26,7 +26,7 @@ catches the error and goes the long way, which sets the error state.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -51,16 +51,20 @@ def prepared(
     exprs: tuple[Expr, ...],
     arrays: tuple[bool, ...],
     largest: bool,
-    kernel: Callable[..., Any],
+    kernels: Mapping[str, Any],
     maps: Callable[..., Any],
 ) -> Callable[..., Any]:
-    """The function of `Backend.prepare`; large arrays go to `kernel`, which may give None."""
+    """The function of `Backend.prepare`; large arrays go to `run_maps`, which may give None.
+
+    That is looked up in `kernels` with each call: it is not imported before it is needed.
+    """
     kinds = [_BOOL if is_boolean(e) else None for e in exprs]
+    alike = not any(kinds)
 
     def large(operands: tuple[Any, ...], dtype: Any) -> Any:
-        dtypes = tuple([kind or dtype for kind in kinds])
+        dtypes = (dtype,) * len(kinds) if alike else tuple([kind or dtype for kind in kinds])
         # Halves come at any size, for which `maps` has to choose.
-        found = kernel(exprs, operands, dtypes) if dtype.itemsize > 2 else None
+        found = kernels["run_maps"](exprs, operands, dtypes) if dtype.itemsize > 2 else None
         if found is None:
             found = maps(exprs, operands, dtypes)
         return found if len(exprs) > 1 else found[0]

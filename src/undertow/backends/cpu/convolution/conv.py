@@ -15,30 +15,25 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ....kernel.lower import NotCompiled
 from ....kernel.windows import Geometry
 from ... import cpu
 from ...base import Backend, Shape
 from ...compositions import convolution_views, convolved_shape
 from ...memory import empty
 from ...threads import current_limit
-from ..calls import choice
-from ..calls.launch import Plan, plan_of
+from ..calls import choice, launch
+from ..calls.launch import plan_of, sound
 from ..calls.layouts import forwards
-from ..codegen import jit
-from ..products.gemm import make_plan, run_product
-from ..products.gemm_micro import RELU
-from ..products.gemm_plan import Setting
-from ..products.gemm_tiles import cache_sizes, host
+from ..calls.steps import Steps
 from . import choose as table
-from . import direct
 from .phases import fill_rest
 from .problem import Arrays, Problem, Way, finish
-from .product import factors
 
 _SINGLE = np.dtype(np.float32)
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -77,12 +72,13 @@ def _plan(a: Arrays, geometry: Geometry, relu: bool, mode: str, forced: str) -> 
     return None if found is None else found[1]
 
 
-class _Whole(NamedTuple):
-    """A convolution by one kernel, on its operands as they are."""
+class Whole(NamedTuple):
+    """The form `convolution` of one layout."""
 
     shape: Shape
-    run: Callable[[Any, Any, Any, Any], None]  # of out, a, b and the bias
     border: Border  # if zeros meet weights
+    compute: Callable[..., Any]  # by an algorithm, of out, a, b and the bias
+    steps: list[Steps | None]  # the same as launches, once that is known; None if it is not
 
 
 def run_convolution(
@@ -94,24 +90,48 @@ def run_convolution(
     groups: int,
     relu: bool,
     backend: Backend,
+    launching: Callable[[], Any],
+    later: list[Any] | None = None,
 ) -> Any:
-    """The form `convolution` by one kernel, without a view; None if that is not for it.
+    """The form `convolution` as launches on its operands as they are; None if it is not for that.
 
     Of a small one, the views and all questions about them would take longer than the kernel.
+    `launching` gives the backend that algorithms have while their launches are found out. With a
+    list `later` nobody looks whether the result is right, and `is_right` is to be asked with it.
     """
-    options = (wanted, geometry, groups, relu, backend, cpu.fast_convolution, current_limit())
-    found = plan_of(_plan_whole, (a, b, bias), *options, table.forced)
-    if not found:
+    mode, threads = cpu.fast_convolution, current_limit()
+    options = wanted, geometry, groups, relu, backend, launching, mode, threads
+    for forced in (table.forced, "packed"):
+        whole = plan_of(_plan_whole, (a, b, bias), *options, forced)
+        if not whole:
+            return None
+        out = empty(whole.shape, a.dtype)
+        if not whole.steps:
+            whole.steps.append(_steps(whole.compute, (out, a, b, bias)))
+        steps = whole.steps[0]
+        if steps is None:
+            return None
+        asked = steps.run(out, a, b, bias)
+        if later is not None:
+            later += [tuple(asked), whole.border]
+            return out
+        if not asked or all(map(sound, asked)):
+            return out if _right(out, b, whole.border, backend) else None
+    return None
+
+
+def is_right(out: Any, w: Any, asked: Sequence[Any], border: Border, backend: Backend) -> bool:
+    """Whether a convolution by launches is what it must be, though something is not finite."""
+    return all(map(sound, asked)) and _right(out, w, border, backend)
+
+
+def _steps(compute: Callable[..., Any], operands: Sequence[Any]) -> Steps | None:
+    try:
+        found = Steps(compute, operands)
+    except NotCompiled:
         return None
-    out = empty(found.shape, a.dtype)
-    found.run(out, a, b, bias)
-    return out if _right(out, b, found.border, backend) else None
-
-
-def _multiply(plan: Plan, swapped: bool, out: Any, a: Any, b: Any, bias: Any) -> None:
-    if swapped:
-        a, b = b, a
-    run_product(plan, a, b, out, bias)
+    launch.PLANS.count(found.nbytes)
+    return found
 
 
 def _plan_whole(
@@ -121,35 +141,35 @@ def _plan_whole(
     groups: int,
     relu: bool,
     backend: Backend,
+    launching: Callable[[], Any],
     mode: str,
     threads: int,
     forced: str,
-) -> _Whole | None:
+) -> Whole | None:
     a, b, bias = operands
     if not geometry.size or a.dtype.name not in _FLOATS:
         return None
     shape = convolved_shape(wanted, a, b, geometry, groups)
-    views = convolution_views(
-        backend, wanted, np.empty(shape, a.dtype), a, b, bias, geometry, groups
-    )
-    p = Problem(*views, relu, mode)
-    name, _ = (min(p.x.size, p.w.size, p.out.size) and table.choose(p, forced)) or ("", None)
-    first = (jit.address(p.w) - jit.address(b)) // b.itemsize
+
+    def problem(out: Any, a: Any, b: Any, bias: Any) -> Problem:
+        views = convolution_views(backend, wanted, out, a, b, bias, geometry, groups)
+        return Problem(*views, relu=relu, mode=mode)
+
+    p = problem(np.empty(shape, a.dtype), a, b, bias)
+    found = (min(p.x.size, p.w.size, p.out.size) and table.choose(p, forced)) or None
+    if found is None or (found[0] != "direct" and not choice.convolved(p.out, p.w)):
+        return None
+
+    def compute(*given: Any) -> None:
+        p = problem(*given)
+        made = table.choose(p, forced)  # again, so that launches are written down
+        assert made is not None
+        made[1].compute(Arrays(*p[:4]), relu, launching())
+
     edge = border(p.geometry)
     if wanted == "w":  # in which images are the second dimension
         edge = tuple([(slice(None), *at) for at in edge])
-    if name == "direct":
-        plan = direct.kernel_plan(p, first)
-        return plan and _Whole(shape, functools.partial(direct.run_plan, plan), edge)
-    if name != "product" or first or not choice.convolved(p.out, p.w):
-        return None
-    found = factors(p, p.geometry)
-    if found is None or not found.whole or (relu and not found.swapped):
-        return None
-    setting = Setting(host(), *cache_sizes(), threads)
-    activation = RELU if relu else None
-    product = make_plan(setting, *found[:4], activation=activation, summed=found.summed)
-    return _Whole(shape, functools.partial(_multiply, product, found.swapped), edge)
+    return Whole(shape, edge, compute, [])
 
 
 # Weights that are not finite --------------------------------------------------------------------

@@ -30,11 +30,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ....errors import ArgumentError
 from ....kernel.windows import Geometry
 from ...base import Backend, Shape
+from ...memory import empty
 from ..products.gemm_tiles import evenly
 
 MODES = ("exact", "auto", "fast")
@@ -156,7 +155,8 @@ class Phases:
     def weights(self, w: Any, backend: Backend) -> Any:
         """Weights with the phases as channels; a phase that has a tap less ends with zero."""
         channels = w.shape[2]
-        made: Any = np.zeros((*w.shape[:2], len(self.firsts) * channels, *self.taps), w.dtype)
+        made: Any = empty((*w.shape[:2], len(self.firsts) * channels, *self.taps), w.dtype)
+        backend.zero([made])
         for number, phase in enumerate(self.places()):
             of = w[(..., *phase)]
             there = made[:, :, number * channels : (number + 1) * channels]

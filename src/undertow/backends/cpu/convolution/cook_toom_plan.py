@@ -17,7 +17,7 @@ from ... import debug
 from ...base import Backend, Shape
 from ...memory import empty
 from ...threads import current_limit
-from ..calls.launch import Launch, Plan, plan_of, planned, put_back, take_kept
+from ..calls.launch import Launch, Plan, fixed, plan_of, planned, put_back, sound, take_kept
 from ..codegen.jit import address
 from ..codegen.kernels import Kernel
 from ..products.gemm import ANY, gemm, load, micro_kernels, pages
@@ -29,7 +29,7 @@ from . import cook_toom_text as text
 from .cook_toom_forms import Phases, Ranges, Tiling, Woven, tiles_along
 from .cook_toom_tiles import PIECE, SIZE, Form, reads, span_of
 from .padded import LINE, padded
-from .problem import Arrays, Problem, Way
+from .problem import Arrays, Problem, Way, reshaped
 
 SINGLE = np.dtype(np.float32)
 MANY_POINTS = 7  # in one dimension: with so many, sums are short
@@ -108,7 +108,7 @@ class Convolution:
             x = self.padded(x)
         # The code is the same with and without one: compiling it again would take longer.
         bias = _zeros(math.prod(out.shape[1:3])) if bias is None else np.ascontiguousarray(bias)
-        return not _run(plan, x, weights, out, bias)
+        return _run(plan, x, weights, out, bias)
 
     def transformed(self, w: Any, backend: Backend) -> Any:
         """The weights at each point: (groups, points, outputs, channels and some more)."""
@@ -117,11 +117,11 @@ class Convolution:
         long = (-(-terms * SIZE // LINE) | 1) * LINE // SIZE  # rows do not collide in a cache
         if self.form.windows:
             made = empty((groups, 1, outputs, long), SINGLE)
-            backend.assign(made[:, 0, :, :terms], w.reshape(groups, outputs, terms))
+            backend.assign(made[:, 0, :, :terms].reshape(w.shape), w)
             return made
         given = _matrix("taps", self.outputs, self.taps)
         made = empty((groups, len(given), outputs, long), SINGLE)
-        right = w.reshape(groups, outputs, channels, -1).swapaxes(2, 3)
+        right = reshaped(w, (groups, outputs, channels, -1), backend).swapaxes(2, 3)
         into = made.transpose(0, 2, 1, 3)[..., :channels]
         gemm(given, right, into)
         return made
@@ -247,13 +247,13 @@ class Convolution:
             return shaped.transpose(0, 2, 1, 3 + rank, *range(3, 3 + rank))
         for point, (first, end) in enumerate(self.ranges if self.phases > 1 else ()):
             each = high // self.phases  # of which some have no such tap
-            sums[:, :, point, : first * each] = sums[:, :, point, end * each :] = 0
+            backend.zero([sums[:, :, point, : first * each], sums[:, :, point, end * each :]])
         result = empty((groups, len(more.matrix), high * wide), SINGLE)
         right = sums.reshape(groups, parts, points, -1).swapaxes(0, 1)
         gemm(
             np.broadcast_to(more.matrix, (parts, 1, *more.matrix.shape)), right, result, summed=True
         )
-        if not np.isfinite(backend.reduce("sum", result, (0, 1, 2), False)):
+        if not sound(backend.reduce("sum", result, (0, 1, 2), False)):
             return None
         shaped = result.reshape(groups, *self.taps, self.phases, -1, wide)
         shaped = shaped[..., :channels, :outputs]
@@ -325,12 +325,15 @@ def _gradient(
     of: Convolution, parts: list[slice], phases: Phases | None, a: Arrays, backend: Backend
 ) -> bool:
     """The gradient of a weight; likewise."""
-    total: Any = 0
+    total: Any = None
     for part in parts:
         found = of.weight(a.x[:, :, part], a.w[:, :, part], backend)
         if found is None:
             return False
-        total = found if len(parts) == 1 else total + found
+        if part is parts[0]:
+            total = found
+        else:
+            backend.add_into(total, found)
     if phases is None:
         backend.assign(a.out, total[0])
     else:
@@ -365,16 +368,16 @@ def _kernels(form: Form, heights: set[int]) -> int:
     return micro_kernels("gemm_tile", tile_text, shape, host(), sizes)
 
 
-@functools.lru_cache(maxsize=64)
+@functools.cache
 def _zeros(count: int) -> Any:
-    return np.zeros(count, SINGLE)
+    return fixed(np.zeros(count, SINGLE))
 
 
 @functools.cache
 def _matrix(which: str, m: Shape, r: Shape) -> Any:
     """One of the matrices for m outputs and r taps, of all dimensions together."""
     given = [np.array(getattr(transforms(a, b), which)) for a, b in zip(m, r, strict=True)]
-    return functools.reduce(np.kron, given).astype(SINGLE)
+    return fixed(functools.reduce(np.kron, given).astype(SINGLE))
 
 
 def _make_forward(
@@ -525,11 +528,11 @@ def _planned(
 
 
 def _run(plan: Plan, x: Any, w: Any, y: Any, bias: Any = None) -> bool:
-    """Compute by a plan; whether the code has found something that is not finite."""
+    """Compute by a plan; whether the code has found nothing that is not finite."""
     threads, size, *_ = plan.more
     scratch = take_kept(size)
     given = (x, w, y, y if bias is None else bias, scratch, plan.tables[0])
     plan.launch.run(pointer(threads), *given)
-    wrong = bool(scratch[:8].any())
+    right = bias is None or sound(scratch[:SIZE].view(SINGLE))
     put_back(scratch)
-    return wrong
+    return right

@@ -14,7 +14,7 @@ taps at once, and to `weight_text` each tap of a channel is a channel of its own
 Note [what is not finite]
 A transform spreads what is not finite, and adds numbers that may overflow. Any result that should
 not be finite is not, so `forward_text` looks at all results, and sets the first number of its
-scratch if one is not finite: then somebody must compute without transforms.
+scratch to NaN if one is not finite: then somebody must compute without transforms.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ class _Forward(_Tasks):
         odd = f.op(f"fcmp uno {self.vector} {self.check.get()}, zeroinitializer")
         bits = f.op(f"bitcast <{self.lanes} x i1> {odd} to i{self.lanes}")
         with f.when(f.op(f"icmp ne i{self.lanes} {bits}, 0")):
-            f.store("i64", 1, self.flag, 8)
+            f.store("i64", -1, self.flag, 8)
 
     def lay_out(self, x: str, panel: str) -> None:
         """The elements of a panel's tiles, at each point: channels by tiles."""

@@ -21,8 +21,9 @@ from ....kernel.direct_weigh import Weigh, weigh_function
 from ....kernel.ir import STREAM, Function
 from ....kernel.windows import Geometry
 from ...base import Backend
+from ...memory import scratch as lines
 from ...threads import current_limit
-from ..calls.launch import Launch, Plan, keep, planned
+from ..calls.launch import Launch, Plan, fixed, keep, planned
 from ..calls.layouts import STREAMED, aligned
 from ..codegen.kernels import address, kernel, machine, type_of
 from ..threads.pool import pointer
@@ -39,7 +40,7 @@ SCRATCH = 4 << 20  # bytes of a tile; what is more, as by long dilations, is mos
 BLOCKS = 64  # chunks of the sums of all weights, about
 BUFFERS = 6  # of each of these kernels
 BEHIND = 2 * STREAM  # bytes of scratch memory that may be read behind what is written
-_NONE = np.zeros(1)
+_NONE = fixed(np.zeros(1))
 
 
 class Scratch(NamedTuple):
@@ -57,38 +58,26 @@ def plan(p: Problem) -> Way | None:
 
 
 def _run(plan: Plan, a: Arrays, backend: Backend) -> bool:
-    run_plan(plan, *a)
-    return True
-
-
-def run_plan(plan: Plan, out: Any, x: Any, w: Any, bias: Any) -> None:
-    """Compute by a plan that was made for operands like these."""
+    out, x, w, bias = a
     launch, (shared, per_thread, parts) = plan.launch, plan.more
     if plan.alone:
         pool, scratch = 0, keep(shared + per_thread + BEHIND)
     else:
         threads = current_limit()
-        pool, scratch = pointer(threads), _lines(np.zeros, shared + threads * per_thread)
-        if plan.stream is not None and not address(out) % STREAM:
-            launch = plan.stream
+        pool, scratch = pointer(threads), lines(shared + threads * per_thread + BEHIND)
+        backend.zero([scratch])  # for those that are framed
+    if plan.stream is not None and not address(out) % STREAM:
+        launch = plan.stream
     if parts:
         bias = np.empty(parts)
     elif bias is None:
         bias = _NONE
     launch.run(pool, out, x, scratch, *plan.tables, w, bias)
+    return True
 
 
-def _lines(make: Callable[..., Any], size: int) -> Any:
-    """So many bytes of memory that begin a line, and those that may be read behind them."""
-    block = make(size + BEHIND + STREAM, np.uint8)
-    return block[-address(block) % STREAM :]
-
-
-def kernel_plan(p: Problem, first: int = 0) -> Plan | None:
-    """The plan of the kernel; None if there is none.
-
-    The kernel is going to be told where an array is in which w begins at the element `first`.
-    """
+def kernel_plan(p: Problem) -> Plan | None:
+    """The plan of the kernel; None if there is none."""
     kind = type_of(p.x.dtype)
     arrays = [a for a in (p.out, p.x, p.w, p.bias) if a is not None]
     if kind not in ("f32", "f64", "f16", "bf16") or not 1 <= len(p.geometry.size) <= 3:
@@ -96,8 +85,8 @@ def kernel_plan(p: Problem, first: int = 0) -> Plan | None:
     if any(a.dtype != p.x.dtype or 0 in a.shape or not aligned(a) for a in arrays):
         return None
     if not p.left:
-        return _slide(kind, *p[:6], first)
-    if p.dilated or p.bias is not None or first:  # its kernel begins with w's first element
+        return _slide(kind, *p[:6])
+    if p.dilated or p.bias is not None:
         return None
     return _weigh(kind, p.out, p.x, p.w, p.geometry, p.relu)
 
@@ -113,7 +102,7 @@ def _compute(x: Any) -> Any:
 
 # Plans ------------------------------------------------------------------------------------------
 def _slide(
-    kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, relu: bool, w_first: int
+    kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, relu: bool
 ) -> Plan | None:
     """The plan of the long array's kernel."""
     (n, groups, channels), outputs = x.shape[:3], w.shape[1]
@@ -158,7 +147,7 @@ def _slide(
     ints = windows.ints(len(rounds), packed, size, framed, starts)
     ints += [n, groups, channels, outputs, *steps, *windows.steps[:2]]
     ints += [0, 0] if bias is None else [s // bias.itemsize for s in bias.strides]
-    ints += [w_first, *steps_of_six(w)[:2], by_channel, len(weights), starts[3]]
+    ints += [*steps_of_six(w)[:2], by_channel, len(weights), starts[3]]
     if dilated:
         ints += [len(more) // 7, starts[4]]
     step = steps[5] if steps[5] in (1, 2) else None

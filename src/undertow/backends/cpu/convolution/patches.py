@@ -111,7 +111,7 @@ def _input(patches: Shape, taps: Shape, relu: bool, a: Arrays, backend: Backend)
     gemm(left, right, made)
     covered = [p * k for p, k in zip(patches, taps, strict=True)]
     if list(out.shape[3:]) != covered:
-        backend.assign(out, np.zeros((), out.dtype))
+        backend.zero([out])
     places = _split(out, patches, taps)
     order = _order(rank, (0, 1), 2)
     shaped = made.reshape(n, groups, *patches, wanted, *taps)

@@ -45,6 +45,8 @@ def fill_rest(a: Arrays, relu: bool, parts: Sequence[Phase], backend: Backend) -
     """Write the result where no phase has a position: what no tap meets."""
     out, bias = a.out, a.bias
     if sum(math.prod(part.geometry.output) for part in parts) < math.prod(out.shape[3:]):
-        value = np.zeros((), out.dtype) if bias is None else beside(bias, out)
-        backend.assign(out, np.broadcast_to(value, out.shape))
-        finish(out, None, relu, backend)
+        if bias is None:
+            backend.zero([out])
+        else:
+            backend.assign(out, np.broadcast_to(beside(bias, out), out.shape))
+            finish(out, None, relu, backend)

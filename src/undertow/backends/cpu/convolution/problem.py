@@ -17,11 +17,14 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ....kernel.expr import arg, call
+import numpy as np
+
+from ....kernel.expr import arg, call, trace
 from ....kernel.windows import Geometry
-from ...base import Backend
+from ...base import Backend, Shape
 
 _RELU = call("maximum", arg(0), 0)
+_SUM = trace(lambda a, b: a + b, 2)
 
 
 class Arrays(NamedTuple):
@@ -71,6 +74,12 @@ class Way(NamedTuple):
         return True
 
 
+def reshaped(a: Any, shape: Shape, backend: Backend) -> Any:
+    """An array in another shape: a view, or else one of a copy."""
+    found = a.reshape(shape)
+    return found if np.may_share_memory(found, a) else backend.copy(a).reshape(shape)
+
+
 def beside(bias: Any, out: Any) -> Any:
     """The bias, to be broadcast to the result."""
     return bias.reshape(*bias.shape, *(1,) * (out.ndim - 3))
@@ -79,6 +88,7 @@ def beside(bias: Any, out: Any) -> Any:
 def finish(out: Any, bias: Any, relu: bool, backend: Backend) -> None:
     """Add the bias, if there is one, and then make what is negative 0."""
     if bias is not None:
-        out += beside(bias, out)
+        given = out, np.broadcast_to(beside(bias, out), out.shape)
+        backend.map(_SUM, given, out.dtype, out)
     if relu:
         backend.map(_RELU, (out,), out.dtype, out)

@@ -26,6 +26,7 @@ from numpy.lib.stride_tricks import as_strided
 from ....kernel.windows import Geometry
 from ...base import Backend, Shape
 from ...memory import empty
+from ..calls.launch import sound
 from ..products.gemm import gemm
 from ..products.gemm_micro import RELU
 from .padded import padded
@@ -107,8 +108,8 @@ def _right(geometry: Geometry, shifts: Shifts, relu: bool, a: Arrays, backend: B
 
 
 def _left(geometry: Geometry, shifts: Shifts, arrays: Arrays, backend: Backend) -> bool:
-    out, given, w, _ = arrays
-    x, width = _laid_out(geometry, shifts, given), shifts.reach[-1]
+    out, x, w, _ = arrays
+    x, width = _laid_out(geometry, shifts, x), shifts.reach[-1]
     n, groups, images = x.shape[:3]
     outputs, size = w.shape[1], x.itemsize
     *above, along = geometry.kernel
@@ -116,7 +117,7 @@ def _left(geometry: Geometry, shifts: Shifts, arrays: Arrays, backend: Backend) 
     if above:  # between the rows of the cotangent, zeros
         taps = rows * width
         spread = empty((images, groups, rows, width, outputs), w.dtype)
-        spread[..., along:, :] = 0
+        backend.zero([spread[..., along:, :]])
         backend.assign(spread[..., :along, :], w.transpose(2, 0, 3, 4, 1))
     else:
         taps = along
@@ -136,8 +137,4 @@ def _left(geometry: Geometry, shifts: Shifts, arrays: Arrays, backend: Backend) 
     rank = len(geometry.output)
     backend.assign(out, result.transpose(1 + rank, 0, 2 + rank, *range(1, 1 + rank)))
     # Zeros between rows spread what is not finite.
-    return not above or _finite(result, backend) or _finite(given, backend)
-
-
-def _finite(a: Any, backend: Backend) -> bool:
-    return math.isfinite(backend.reduce("sum", a, tuple(range(a.ndim)), False))
+    return not above or sound(backend.reduce("sum", result, tuple(range(result.ndim)), False))

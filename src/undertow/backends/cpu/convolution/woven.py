@@ -11,6 +11,7 @@ import numpy as np
 from ....kernel.windows import Geometry, Phase
 from ....kernel.windows import phases as phases_of
 from ...base import Backend
+from ...memory import empty
 from ..calls.layouts import forwards
 from .cook_toom_forms import MOST_PHASES, Slides, Tiling, Woven, gap_of, outputs_of, tiles_along
 from .cook_toom_plan import tiled
@@ -37,7 +38,8 @@ def _run(weaving: Weaving, way: Way, relu: bool, a: Arrays, backend: Backend) ->
     turned = np.moveaxis(a.w, 2, -1)  # with channels together, which are summed over
     w = forwards(backend.copy(forwards(turned)), turned)
     taps = tiling.slides.taps
-    weights: Any = np.zeros((len(w), len(parts) * count, *taps, channels), w.dtype)
+    weights: Any = empty((len(w), len(parts) * count, *taps, channels), w.dtype)
+    backend.zero([weights])
     for number, of in enumerate(order):
         given = w[(slice(None), slice(None), *parts[of].taps)]
         into = weights[:, number * count : (number + 1) * count]

@@ -34,6 +34,7 @@ _ndarray = np.ndarray
 class _Numbers(NamedTuple):
     """What becomes of numbers beside arrays."""
 
+    numbers: int  # how many there are
     floating: bool
     paired: bool  # complex numbers are two of them
     half: Any  # the dtype of two bytes in which numbers are compared
@@ -70,9 +71,9 @@ def run_maps(
     plan = plan_of(_make, [*operands, *into] if into else operands, exprs, dtypes, len(into))
     if not plan:
         return None
-    arrays: Sequence[Any] = [o for o in operands if o.__class__ is _ndarray]
-    if len(arrays) == len(operands):
-        return run(plan, arrays, (), into)
+    if not plan.more.numbers:
+        return run(plan, operands, (), into)
+    arrays = [o for o in operands if o.__class__ is _ndarray]
     numbers = plan.more.ready([o for o in operands if o.__class__ is not _ndarray])
     return None if numbers is None else run(plan, arrays, numbers, into)
 
@@ -114,6 +115,7 @@ def _make(
         [Room(shape, t, source) for t in dtypes],
         stream=stream,
         more=_Numbers(
+            len(operands) - len(arrays),
             compute in FLOATS or compute in PARTS,
             compute in PARTS,
             *_compared(arrays, compute, results),

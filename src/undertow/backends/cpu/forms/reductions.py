@@ -56,7 +56,10 @@ def run_reduce(kind: str, x: Any, dims: Sizes, keepdim: bool) -> Any | None:
             near = x[tuple([slice(0, 1) if d in dims else slice(None) for d in range(x.ndim)])]
         return run_map_reduce(kind, _DIFFERENCE, (x, near), dims, keepdim, x.dtype)
     plan = plan_of(_make, (x,), kind, _IDENTITY, dims, keepdim, x.dtype)
-    return _given(run(plan, (x,))) if plan else None
+    if not plan:
+        return None
+    found = run(plan, (x,))
+    return found[0] if len(found) == 1 else tuple(found)
 
 
 def run_map_reduce(
@@ -67,12 +70,8 @@ def run_map_reduce(
     if not plan:
         return None
     arrays = [o for o in operands if o.__class__ is _ndarray]
-    return _given(run(plan, arrays, [o for o in operands if o.__class__ is not _ndarray]))
-
-
-def _given(results: list[Any]) -> Any:
-    """One result, or two as a pair."""
-    return results[0] if len(results) == 1 else tuple(results)
+    found = run(plan, arrays, [o for o in operands if o.__class__ is not _ndarray])
+    return found[0] if len(found) == 1 else tuple(found)
 
 
 def _make(

@@ -79,6 +79,15 @@ def pointer(threads: int = 0) -> int:
         return _handle(threads or current_limit())
 
 
+def threads_of(handle: int) -> int:
+    """How many threads a handle is for; 0 for the one that runs a kernel alone.
+
+    >>> threads_of(pointer(2)), threads_of(0)
+    (2, 0)
+    """
+    return next((n for n, known in _handles.items() if handle and known == handle), 0)
+
+
 def started() -> int:
     """How many workers there are."""
     return len(_workers)
