@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -139,6 +141,22 @@ def launch_all(out: Any, a: Any, b: Any) -> None:
     found = conv.table.choose(Problem(*views, None, geometry, False, "auto"), "packed")
     assert found is not None
     found[1].compute(conv.Arrays(*views, None), False, backend_on("cpu"))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # from Python 3.12 on
+def test_a_child_that_is_forked_during_a_rehearsal() -> None:
+    """The thread that rehearses does not exist there, so nobody would give back what it holds."""
+    with launch._rehearsing, launch._tap_lock:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)  # ends the child if it waits for ever
+            try:
+                y = F.conv1d(ut.ones(1, 32, 61), ut.ones(32, 32, 3))
+                os._exit(0 if float(y[0, 0, 0]) == 96 else 1)
+            except BaseException:
+                os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_what_is_not_all_launches_is_no_list() -> None:

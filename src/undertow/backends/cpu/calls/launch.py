@@ -27,6 +27,7 @@ from __future__ import annotations
 import functools
 import gc
 import math
+import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -271,6 +272,20 @@ tapped = False  # whether plans come from the second one
 _tap_count = 0  # how often that has changed
 _taps = 0  # how many want it
 _tap_lock, _rehearsing = threading.RLock(), threading.Lock()
+_paused = False  # whether a rehearsal has switched the collector off
+
+
+def _after_fork() -> None:
+    """In a child there is nobody who would give back what other threads of the parent held."""
+    global _tap_lock, _rehearsing, _paused
+    _tap_lock, _rehearsing = threading.RLock(), threading.Lock()
+    if _paused:
+        _paused = False
+        gc.enable()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def tap(on: bool) -> None:
@@ -304,8 +319,9 @@ def rehearsed(work: Callable[[], Any]) -> tuple[list[Any], list[Any]]:
     outcome: list[Any] = []
 
     def run() -> None:
-        collects = gc.isenabled()
+        global _paused
         with _rehearsing:
+            _paused = gc.isenabled()
             gc.disable()
             tap(True)
             _tap.doubts = []
@@ -315,7 +331,8 @@ def rehearsed(work: Callable[[], Any]) -> tuple[list[Any], list[Any]]:
                 outcome.append(error)
             finally:
                 tap(False)
-                if collects:
+                if _paused:
+                    _paused = False
                     gc.enable()
 
     try:
