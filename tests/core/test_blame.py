@@ -78,6 +78,7 @@ def test_an_argument_that_misfits_is_named_whatever_failed() -> None:
         inside("'a' + 1")([1.0])
 
 
+@pytest.mark.filterwarnings("ignore:.*took dimension:UserWarning")  # a softmax with dim=None
 @pytest.mark.parametrize(
     "info", [info for info in load().values() if info.samples], ids=lambda info: info.name
 )
