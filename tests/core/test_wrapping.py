@@ -234,3 +234,49 @@ def test_operators_compute_what_ops_do(name: str) -> None:
         ut.testing.assert_close(func(*args, **kwargs), apply(op, inputs), equal_nan=True)
         return
     raise AssertionError("never tried")
+
+
+def test_a_frozen_wrapper_between_layers_passes_gradients_on() -> None:
+    """As a quantised base does below trained layers."""
+    first, frozen, last = ut.nn.Linear(3, 4), values(4, 4).float(), ut.nn.Linear(4, 2)
+    x = values(5, 3).float()
+    plain = ut.autograd.grad(
+        last(ut.nn.functional.linear(first(x), frozen)).square().sum(), list(first.parameters())
+    )
+    hidden = ut.nn.functional.linear(first(x), Wrapper(frozen))
+    found = ut.autograd.grad(
+        ut.nn.functional.linear(hidden, last.weight, last.bias).square().sum(),
+        list(first.parameters()),
+    )
+    for f, p in zip(found, plain, strict=True):
+        ut.testing.assert_close(f.inner if isinstance(f, Wrapper) else f, p)
+
+
+def test_a_change_in_place_is_noticed_by_the_backward() -> None:
+    w = Wrapper(values(3), requires_grad=True)
+    y = (w * w).sum()
+    with ut.no_grad():
+        w.mul_(3)
+    with pytest.raises(RuntimeError, match="in place"):
+        y.backward()
+
+
+def test_the_first_gradient_is_a_copy() -> None:
+    w, g = Wrapper(values(3), requires_grad=True), Wrapper(values(3))
+    before = g.inner.clone()
+    (w + 1).backward(g)
+    with ut.no_grad():
+        w.grad.mul_(10)
+    ut.testing.assert_close(g.inner, before)
+
+
+def test_numbers_and_devices_of_wrappers_with_a_history() -> None:
+    w = Wrapper(values(3), requires_grad=True)
+    y = (w * ut.tensor(2.0, dtype=ut.float64)).sum()
+    assert str(y.device) == "cpu"
+    assert y.item() == float(y) == float(2 * w.inner.sum())
+    first, _ = w.chunk(2)
+    first.sum().backward()
+    ut.testing.assert_close(w.grad.inner, ut.tensor([1.0, 1.0, 0.0], dtype=ut.float64))
+    with pytest.raises(UnsupportedError, match="tangents"):
+        ut.func.jvp(ut.sin, (w,), (w,))

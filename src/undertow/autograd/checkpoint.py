@@ -19,11 +19,12 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..backends.batch import frames_of, reframed
+from ..backends.dual import level_at
 from ..backends.locks import Lock
 from ..core.generator import default_generator, replaying
 from ..core.modes import current, enter, leave
 from ..core.tensor import Tensor, node_of, share, wrap_shared
-from ..errors import ArgumentError, DTypeError, GradientError, VersionError
+from ..errors import ArgumentError, DTypeError, GradientError, UnsupportedError, VersionError
 from .function import Saved
 from .graph import saved_tensors_hooks
 from .stacks import worker
@@ -53,12 +54,13 @@ class _Enough(BaseException):
 class _Ticket:
     """What a node saves instead of a tensor."""
 
-    __slots__ = ("counter", "frames", "meta", "number", "version")
+    __slots__ = ("counter", "frames", "level", "meta", "number", "version")
 
     def __init__(self, number: int, t: Tensor) -> None:
         self.number = number
         self.meta = (t.shape, t.dtype, t.device)
         self.frames = frames_of(t._array)
+        self.level = level_at(t._array)
         # A tensor from outside (a weight) is the same memory in both runs: its version tells if
         # it was changed in between. One made inside has a counter of its own in each run.
         self.counter = share(t).version
@@ -167,6 +169,12 @@ class _Frame:
 
     def check(self, ticket: _Ticket, t: Tensor) -> None:
         """Raise unless `t` can stand where the tensor of the first run stood."""
+        level = ticket.level
+        if level is not None and level.alive and level_at(t._array) is not level:
+            raise UnsupportedError(
+                "[checkpoint] a gradient inside of the function is taken in forward mode, and the "
+                "second run has other tangents; checkpoint what is inside of the transform"
+            )
         meta = (t.shape, t.dtype, t.device)
         sizes, again = ([f.size for f in fs] for fs in (ticket.frames, frames_of(t._array)))
         if meta != ticket.meta or sizes != again:

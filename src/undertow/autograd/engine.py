@@ -442,7 +442,9 @@ def accumulate(node: AccumulateGrad, arrived: list[Any], bare: bool) -> None:
         with node.lock:
             old = leaf._grad
             if k is WRAPPERS:
-                leaf._grad = restored(arrived[0] if old is None else summed(old, arrived[0]))
+                leaf._grad = restored(
+                    arrived[0].clone() if old is None else summed(old, arrived[0])
+                )
             elif old is None:
                 if bare and k.owned(arrived, 0):
                     leaf._grad = wrap(arrived[0])

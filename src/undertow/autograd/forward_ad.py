@@ -17,8 +17,10 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from ..backends.dual import Level
+from ..backends.registry import backend_of
+from ..backends.wrapped import WRAPPERS
 from ..core.tensor import Tensor
-from ..errors import ArgumentError, DTypeError, GradientError, ShapeError
+from ..errors import ArgumentError, DTypeError, GradientError, ShapeError, UnsupportedError
 from .forward_mode import dual, level_of, unpacked
 
 _open: ContextVar[tuple[Level, ...]] = ContextVar("undertow_dual_levels", default=())
@@ -104,6 +106,8 @@ def with_tangent(op: str, x: Any, change: Any, level: Level) -> Tensor:
             raise DTypeError(f"[{op}] takes tensors, got {type(t).__name__}")
         if not t.dtype.is_differentiable:
             raise ArgumentError(f"[{op}] takes floating or complex tensors, got one of {t.dtype}")
+    if WRAPPERS in (backend_of(x._array), backend_of(change._array)):
+        raise UnsupportedError(f"[{op}] a wrapper (`_make_wrapper_subclass`) has no tangents here")
     if x.shape != change.shape:
         raise ShapeError(f"[{op}] a tangent of {change.shape} does not fit {x.shape}")
     if x.dtype is not change.dtype:

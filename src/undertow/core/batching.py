@@ -12,6 +12,8 @@ from ..backends.batch import Frame, UnmappedWriteError, drawing, frames_of, towe
 from ..backends.batch.moving import joined, shared, split, summed, varies
 from ..backends.dual import primal_of, tangents
 from ..backends.registry import backend_of
+from ..backends.wrapped import WRAPPERS
+from ..errors import UnsupportedError
 from .dispatch import apply
 from .modes import current
 from .op import Op
@@ -61,6 +63,8 @@ _sum: Op = Op(
 
 def into_batch(x: Tensor, frame: Frame, dim: int) -> Tensor:
     """`x` with a dimension mapped by `frame`."""
+    if backend_of(x._array) is WRAPPERS and differentiated(x):
+        raise UnsupportedError("[vmap] a wrapper that requires gradients cannot be in a batch")
     found: Tensor = apply(_into, (x,), (frame, dim))
     return found
 

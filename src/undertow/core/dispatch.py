@@ -14,6 +14,7 @@ from typing import Any
 from .. import dtypes
 from ..backends.base import Array, Forms
 from ..backends.registry import OF_CLASS, backend_of, backend_on
+from ..backends.wrapped import WRAPPERS
 from ..dtypes import DType
 from ..errors import ArgumentError, DeviceError, DTypeError, out_of_memory
 from ..kernel.expr import Expr, call, substitute, trace, where
@@ -361,7 +362,7 @@ def _outside(op: Op, dtype: DType) -> DTypeError:
 def _one_device(operands: list[Any]) -> list[Any]:
     """Zero-dimensional CPU tensors follow the others to their device, as in torch."""
     devices = {backend_of(o._array) for o in operands if isinstance(o, Tensor)}
-    if len(devices) > 1:
+    if len(devices) > 1 and WRAPPERS not in devices:
         if len({k.base for k in devices}) == 1:
             return list(_met(operands))
         with_dims = {

@@ -24,7 +24,7 @@ from ..errors import UnsupportedError
 from .modes import current
 from .overriding import ABOUT, ASKING, answer, is_covered, overriders, overrides_dispatch
 from .register import FUNCTIONAL, FUNCTIONS, SPACES
-from .tensor import Tensor, node_of
+from .tensor import Tensor, node_of, share
 
 _SIZES = frozenset(("expand", "flip", "permute", "repeat", "reshape", "tile", "view", "new_empty"))
 _SIZES |= {"new_zeros", "new_ones", "sum_to_size"}
@@ -214,7 +214,18 @@ _BECOME: dict[str, Callable[..., Any]] = {
 
 
 # Wrappers with a history, see Note [history of wrappers] in core/wrapping ---------------------
-_UNASKED = frozenset(("detach", "data", "item", "__bool__", "__float__", "__int__", "__index__"))
+_UNASKED = frozenset(
+    (
+        "detach",
+        "data",
+        "item",
+        "_local_scalar_dense",
+        "__bool__",
+        "__float__",
+        "__int__",
+        "__index__",
+    )
+)
 
 
 def is_wrapper(t: Any) -> bool:
@@ -223,12 +234,16 @@ def is_wrapper(t: Any) -> bool:
 
 
 def is_recorded(name: str, values: Any) -> bool:
-    """Whether a call of a function is to be recorded, since a wrapper in it has a history."""
-    if not current().grad or not _has_history(values):
+    """Whether a call of a function is to be recorded: of a wrapper, and of what has a history."""
+    if not current().grad or not _any(is_wrapper, values) or not _any(_has_history, values):
         return False
     if name in _UNASKED or name.startswith("new_") or name.endswith("_like"):
         return False  # without a history, as a whole
-    if (name.endswith("_") and not name.endswith("__")) or name in _IN_PLACE:
+    if _is_in_place(name):
+        if not is_wrapper(values[0]) and not _any(
+            lambda v: is_wrapper(v) and _has_history(v), values
+        ):
+            return False  # what is changed is plain, and has its own history
         raise UnsupportedError(
             f"[{name}] changes a wrapper in place that has a history, or by one that has; use the "
             "function that gives a new tensor, or no_grad()"
@@ -242,14 +257,22 @@ _IN_PLACE = {"__setitem__"} | {
 }
 
 
-def _has_history(values: Any) -> bool:
-    for value in values:
-        if isinstance(value, (list, tuple)):
-            if _has_history(value):
-                return True
-        elif is_wrapper(value) and node_of(value) is not None:
-            return True
-    return False
+def _is_in_place(name: str) -> bool:
+    return (name.endswith("_") and not name.endswith("__")) or name in _IN_PLACE
+
+
+def _changed(name: str, args: tuple[Any, ...]) -> None:
+    """Let those who saved a wrapper know that its class changes it in place."""
+    if args and is_wrapper(args[0]) and _is_in_place(name):
+        share(args[0]).version.value += 1
+
+
+def _has_history(t: Any) -> bool:
+    return isinstance(t, Tensor) and node_of(t) is not None
+
+
+def _any(told: Callable[[Any], bool], values: Any) -> bool:
+    return any(_any(told, v) if isinstance(v, (list, tuple)) else told(v) for v in values)
 
 
 # Asking ---------------------------------------------------------------------------------------
@@ -288,6 +311,7 @@ def dispatched(public: Any, original: Any, args: Any, kwargs: Any) -> Any:
         return original(*args, **kwargs)
     if name in _BECOME:
         becomes = original if name == "__setitem__" and not found else _BECOME[name]
+        _changed(called, args)
         return becomes(*args, **kwargs)
     if kwargs.get("out", args) is None:
         del kwargs["out"]
@@ -307,6 +331,7 @@ def dispatched(public: Any, original: Any, args: Any, kwargs: Any) -> Any:
     except AttributeError:  # no operator has that name, or takes these arguments
         return original(*args, **kwargs)
     result = answer(func, found, args, kwargs, "dispatch")
+    _changed(called, args)
     return tuple(result) if type(result) is list else result
 
 
@@ -389,6 +414,7 @@ def run_operator(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         if found and is_recorded(func._opname, (*args, *kwargs.values())):
             return func._call(*args, **kwargs)
         if found or (state.dispatches and state.dispatch_modes):
+            _changed(func._opname, args)
             return answer(func, found, args, kwargs, "dispatch")
     return func._call(*args, **kwargs)
 

@@ -204,7 +204,11 @@ class Tensor(TensorMethods, metaclass=TensorType):
     @property
     def device(self) -> Device:
         """Where its elements live."""
-        return backend_of(self._array).device
+        array = self._array
+        if array.__class__ is WrapperArray and "_device" in array.attributes:
+            found: Device = array.attributes["_device"]  # what its class says
+            return found
+        return backend_of(array).device
 
     @property
     def itemsize(self) -> int:

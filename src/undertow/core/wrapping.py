@@ -17,6 +17,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from ..backends.batch import frames_of
 from ..backends.wrapped import STEPS, array_of, noted
 from ..devices import Device, get_default_device
 from ..errors import UnsupportedError
@@ -29,7 +30,7 @@ from .op import OPS, Op
 from .overriding import EVERYBODY, answer
 from .record import record
 from .register import FUNCTIONS
-from .tensor import Tensor, restored, share, wrap, wrap_shared
+from .tensor import Tensor, differentiated, restored, share, wrap, wrap_shared
 
 
 def make_wrapper(
@@ -58,6 +59,12 @@ def step(op: Op, inputs: Sequence[Any], params: tuple[Any, ...]) -> Any:
     if op.scalar is not None and OPS.get(op.name) is not op:  # of a rule, see Note [derived ops]
         return evaluated(ordered(op.expr), inputs)
     state = current()
+    if differentiated(*inputs) and any(
+        frames_of(t._array) for t in inputs if isinstance(t, Tensor)
+    ):
+        raise UnsupportedError(
+            f"[{op.name}] a wrapper with a history meets a tensor that vmap maps; map what it holds"
+        )
     given = [restored(t) for t in inputs]
     found = dispatchers(given)
     if not found or not state.dispatches:

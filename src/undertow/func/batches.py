@@ -176,6 +176,7 @@ class _Mapped:
             x if d is None else into_batch(x, frame, d % x.ndim)
             for x, d in zip(leaves, self.dims, strict=True)
         ]
+        given = [x._array if isinstance(x, Tensor) else None for x in here]
         token = enclosing.set(frame)
         try:
             with watched() as begun:
@@ -185,7 +186,11 @@ class _Mapped:
         self._check_random(begun)
         found, spec = tree_flatten(result)
         self.results = _result_dims(self.out_dims, result)
-        places = {id(x): i for i, x in enumerate(here)}
+        places = {  # without those that `t_` and the like have turned
+            id(x): i
+            for i, (x, array) in enumerate(zip(here, given, strict=True))
+            if isinstance(x, Tensor) and x._array is array
+        }
         outs = []
         for x, d in zip(found, self.results, strict=True):
             i = places.get(id(x), -1)

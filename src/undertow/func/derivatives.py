@@ -25,7 +25,7 @@ from ..core.batching import lifted
 from ..core.inplace import zeros_of
 from ..core.modes import current, enable_grad, inference_mode, is_grad_enabled
 from ..core.node import AccumulateGrad
-from ..core.tensor import Tensor, node_of, wrap
+from ..core.tensor import Tensor, node_of, restored, wrap
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError
 from ..ops.create.creation import eye
 from ..utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
@@ -53,7 +53,7 @@ def _own_tensor(x: Tensor) -> Tensor:
         frame = frame.outer
     if x.is_inference():  # its memory alone: what it is itself can have no history
         return wrap(x._array).requires_grad_()
-    return x.view(x.shape) if x.requires_grad else x._same().requires_grad_()
+    return x.view(x.shape) if x.requires_grad else restored(x._same().requires_grad_())
 
 
 def _recording() -> Any:
@@ -163,7 +163,7 @@ class _Call:
 
 def _alone(x: Tensor) -> Tensor:
     """`x` without a history; itself if it has none, and shares its memory with nobody."""
-    return x if x._node is None and x._alias is None else x._same()
+    return x if x._node is None and x._alias is None else restored(x._same())
 
 
 def _fitting(op: str, what: str, given: list[Any], like: list[Tensor]) -> list[Tensor]:

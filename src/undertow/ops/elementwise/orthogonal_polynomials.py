@@ -98,7 +98,7 @@ def _forward(k: Forms, x: Array, n: Array, family: str, order: int) -> Array:
 
 
 _LIMIT = 2.0**31
-_WHOLE = choose(call("eq", arg(0), arg(0)), call("trunc", arg(0)), -1.0)  # NaN is no degree
+_WHOLE = choose(call("lt", arg(0), _LIMIT), call("trunc", arg(0)), -1.0)  # NaN is no degree
 _START = choose(call("eq", arg(0), 0.0), arg(2), arg(1))
 _polynomial: Op = Op(
     "orthogonal_polynomial",
