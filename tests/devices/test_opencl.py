@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 import textwrap
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import undertow as ut
+from undertow.backends.opencl.runtime import OpenClRuntime
 from undertow.backends.registry import backend_on
 from undertow.cli import main
 from undertow.errors import DeviceError, OutOfMemoryError
@@ -83,7 +85,40 @@ def test_out_of_memory(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ut.ones(3, device="opencl").tolist() == [1, 1, 1]
 
 
-def test_a_text_that_does_not_compile(runtime: Any) -> None:
+def test_with_the_options_that_users_have() -> None:
+    """The suite switches PoCL's optimisations off, which hid that its groups destroyed memory."""
+    program = """
+        import numpy as np, undertow as ut
+        x = ut.randn(40, 200)
+        right = x.log_softmax(0).numpy()
+        for _ in range(10):
+            found = x.to("opencl").log_softmax(0).cpu().numpy()
+            np.testing.assert_allclose(found, right, 1e-5, 1e-6)
+    """
+    environment = {k: v for k, v in os.environ.items() if k != "PYOPENCL_BUILD_OPTIONS"}
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    subprocess.run(command, check=True, timeout=300, env=environment)
+
+
+def test_an_interrupt_loses_no_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = OpenClRuntime(0)
+    own.launch(own.compile("__kernel void f(int p) {}", "f", (), 1, 0), [], b"", (1, 1, 1))
+    build = OpenClRuntime._build
+
+    def interrupted(self: Any, new: Any) -> None:
+        monkeypatch.setattr(OpenClRuntime, "_build", build)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(OpenClRuntime, "_build", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        own.flush()
+    assert len(own._waiting) == 1
+    own.synchronize()
+    assert not own._waiting
+
+
+def test_a_text_that_does_not_compile() -> None:
+    runtime = OpenClRuntime(0)  # its reads wait for this kernel for ever
     kernel = runtime.compile("__kernel void f(", "f", (), 1, 0)
     runtime.launch(kernel, [], b"", (1, 1, 1))
     with pytest.raises(DeviceError, match="the compiler, on f, failed"):

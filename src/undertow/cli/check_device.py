@@ -1,4 +1,4 @@
-"""Test a device in two minutes at most, and print a report to paste into an issue.
+"""Test a device in about two minutes, and print a report to paste into an issue.
 
     undertow check-device cuda
     undertow check-device webgpu --only conv
@@ -30,7 +30,10 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("device", type=device, help="such as cuda, cuda:1, webgpu, opencl or cpu")
     command.add_argument("--only", metavar="WORD", help="only cases whose name has this word in it")
     command.add_argument(
-        "--seconds", type=whole(1), default=120, help="begin no case later (%(default)s)"
+        "--seconds",
+        type=whole(1),
+        default=120,
+        help="about how long; ops have 0.6 of it (%(default)s)",
     )
 
 

@@ -216,6 +216,8 @@ def _answers(device: str) -> bool:
 def _wrong(device: str, name: str, dtype: str) -> str:
     """What is wrong with a case; empty if nothing is."""
     expected, found = _results("cpu", name, dtype), _results(device, name, dtype)
+    if len(found) != len(expected):
+        return f"{len(found)} results and gradients, not {len(expected)}"
     for what, mine, right in zip(("result", *["gradient"] * 9), found, expected, strict=False):
         if (mine.shape, mine.dtype) != (right.shape, right.dtype):
             return f"{what}: {mine.dtype} {mine.shape}, not {right.dtype} {right.shape}"

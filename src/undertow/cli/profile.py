@@ -43,6 +43,8 @@ def run(asked: argparse.Namespace) -> int:
         raise ArgumentError("[profile] expects a script, or -m and a module")
     if not asked.module and not os.path.exists(program[0]):
         raise ArgumentError(f"[profile] there is no file {program[0]!r}")
+    if not asked.module and os.path.isdir(program[0]):
+        raise ArgumentError(f"[profile] {program[0]!r} is a folder; name a script in it")
     for path in filter(None, (asked.output, asked.trace)):
         _check_writable(path)
     recorded = profile(

@@ -62,7 +62,8 @@ def run(asked: argparse.Namespace) -> int:
             "programs find torch; leave the option out, or use `undertow adopt`"
         )
     path = path_with_torch(os.environ.get("PYTHONPATH"))
-    if asked.count is not None or asked.hosts:
+    several_asked = asked.count is not None or asked.hosts or asked.elastic
+    if several_asked or asked.max_restarts or asked.log_dir:
         return launch.launch(several.plan(asked, program, {"PYTHONPATH": path}))
     command = launch.program(program)
     environment = {**os.environ, "PYTHONPATH": path}

@@ -61,6 +61,17 @@ class Deferred:
                 self._restore()
 
     def __exit__(self, *_: object) -> None:
-        self._restore()
-        for number in self._came:
-            signal.raise_signal(number)
+        handlers = dict(self._before)
+        try:
+            self._restore()
+        finally:
+            self._handle(handlers)
+
+    def _handle(self, handlers: dict[int, Any]) -> None:
+        """Call the handlers: to send a signal again would wake an event loop twice."""
+        if self._came:
+            number = self._came.pop(0)
+            try:
+                handlers[number](number, sys._getframe())
+            finally:
+                self._handle(handlers)

@@ -224,9 +224,6 @@ def record(
     recorder = Recorder(tape)
     state = current()
     profile = sys.getprofile()
-    # A collection runs finalisers and callbacks of others, which are not what the function does.
-    collecting = gc.isenabled()
-    gc.disable()
     try:
         given = _contents(args, kwargs)
         if any(getattr(t, "__dict__", None) for t in tensors):
@@ -258,8 +255,6 @@ def record(
         tapes.end(CPU)
         after = current()
         enter(state)
-        if collecting:
-            gc.enable()
     if after.grad is not state.grad:  # set_grad_enabled(False) inside stays, as in torch
         enter(state.but(grad=after.grad))
         tape.refused = tape.refused or "gradients are switched on or off inside, and stay so"

@@ -45,6 +45,8 @@ def library() -> Any:
 def found() -> tuple[Any, ...]:
     """All OpenCL devices of this machine, GPUs first, in the order of their indices."""
     cl = library()
+    # PoCL 3.1's own choice destroys memory in kernels with barriers.
+    os.environ.setdefault("POCL_WORK_GROUP_METHOD", "loops")
     try:
         devices = [d for p in cl.get_platforms() for d in p.get_devices()]
     except cl.Error:  # the loader finds no driver
@@ -182,18 +184,22 @@ class OpenClRuntime:
         if self._lost:
             raise DeviceError(f"[opencl] {self._lost}")
         with self._lock:
-            waiting, self._waiting = self._waiting, []
+            waiting, started = self._waiting, 0
             if not waiting:
                 return
             self._build({k.entry: k for k, *_ in waiting if k.built is None})
             start = self._cl.enqueue_nd_range_kernel
-            for kernel, handles, params, groups in waiting:
-                threads = (groups[0] * kernel.group, groups[1], groups[2])
-                try:
-                    kernel.built.set_args(*handles, params)
-                    start(self._queue, kernel.built, threads, (kernel.group, 1, 1))
-                except self._cl.Error as error:
-                    self._failed(kernel.entry, error)
+            try:
+                for kernel, handles, params, groups in waiting[:]:
+                    threads = (groups[0] * kernel.group, groups[1], groups[2])
+                    try:
+                        kernel.built.set_args(*handles, params)
+                        start(self._queue, kernel.built, threads, (kernel.group, 1, 1))
+                    except self._cl.Error as error:
+                        self._failed(kernel.entry, error)
+                    started += 1
+            finally:  # after an interrupt or an error the others go on waiting
+                del waiting[:started]
             self._queue.flush()
 
     def _build(self, new: dict[str, Kernel]) -> None:

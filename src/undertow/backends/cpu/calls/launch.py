@@ -40,6 +40,7 @@ from ....kernel.layout import Sizes
 from ....kernel.lower import NotCompiled
 from ... import debug, memory
 from ...threads import current_limit
+from ..codegen import jit
 from ..codegen.kernels import Kernel, address
 from ..threads.pool import pointer
 from . import native
@@ -263,6 +264,7 @@ class _Tap(threading.local):
     """What this thread has launched, as (launch, pool, given), while somebody asks."""
 
     found: list[Any] | None = None
+    mine = 0  # how often it wants that
     doubts: list[Any] | None = None  # while launches are only rehearsed, what `sound` was asked
 
 
@@ -272,27 +274,36 @@ tapped = False  # whether plans come from the second one
 _tap_count = 0  # how often that has changed
 _taps = 0  # how many want it
 _tap_lock, _rehearsing = threading.RLock(), threading.Lock()
-_paused = False  # whether a rehearsal has switched the collector off
+_paused = False  # whether the collector is off since the first of them
 
 
 def _after_fork() -> None:
     """In a child there is nobody who would give back what other threads of the parent held."""
-    global _tap_lock, _rehearsing, _paused
+    global _tap_lock, _rehearsing, _taps
     _tap_lock, _rehearsing = threading.RLock(), threading.Lock()
-    if _paused:
-        _paused = False
-        gc.enable()
+    _taps = _tap.mine + 1  # and none of the others
+    tap(False, 0)
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def tap(on: bool) -> None:
-    """Take plans whose launches can be written down, or no longer: eager ones have no such wrap."""
-    global PLANS, tapped, _tap_count, _taps, _lists
+def tap(on: bool, mine: int = 1) -> None:
+    """Take plans whose launches can be written down, or no longer: eager ones have no such wrap.
+
+    Meanwhile there are no collections: they run finalisers of others, which may compute.
+    """
+    global PLANS, tapped, _tap_count, _taps, _lists, _paused
     with _tap_lock:
         _taps += 1 if on else -1
+        _tap.mine += mine if on else -mine
+        if on and _taps == 1:
+            _paused = gc.isenabled()
+            gc.disable()
+        if not _taps and _paused:
+            gc.enable()
+            _paused = False
         if tapped != bool(_taps):
             if on:
                 _lists = PLANS, _lists[1]
@@ -319,10 +330,7 @@ def rehearsed(work: Callable[[], Any]) -> tuple[list[Any], list[Any]]:
     outcome: list[Any] = []
 
     def run() -> None:
-        global _paused
         with _rehearsing:
-            _paused = gc.isenabled()
-            gc.disable()
             tap(True)
             _tap.doubts = []
             try:
@@ -331,10 +339,9 @@ def rehearsed(work: Callable[[], Any]) -> tuple[list[Any], list[Any]]:
                 outcome.append(error)
             finally:
                 tap(False)
-                if _paused:
-                    _paused = False
-                    gc.enable()
 
+    if jit.closed():
+        raise NotCompiled("only the main thread may compile while the process ends")
     try:
         thread = threading.Thread(target=run, name="undertow-rehearsal", daemon=True)
         thread.start()

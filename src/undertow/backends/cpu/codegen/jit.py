@@ -446,6 +446,11 @@ if sys.implementation.name != "cpython" or address(_sample) != _sample.ctypes.da
         return int(array.__array_interface__["data"][0])
 
 
+def closed() -> bool:
+    """Whether the process ends, and nobody but the main thread may compile."""
+    return _exiting
+
+
 @atexit.register
 def _close() -> None:
     """Keep everybody but this thread out of LLVM; what it still compiles, it compiles itself."""

@@ -128,7 +128,7 @@ def is_right(out: Any, w: Any, asked: Sequence[Any], border: Border, backend: Ba
 def _steps(compute: Callable[..., Any], operands: Sequence[Any]) -> Steps | None:
     try:
         found = Steps(compute, operands)
-    except NotCompiled:
+    except (NotCompiled, MemoryError):  # rehearsed operands and intermediates need room, too
         return None
     launch.PLANS.count(found.nbytes)
     return found

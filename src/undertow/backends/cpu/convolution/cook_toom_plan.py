@@ -17,7 +17,17 @@ from ... import debug
 from ...base import Backend, Shape
 from ...memory import empty
 from ...threads import current_limit
-from ..calls.launch import Launch, Plan, fixed, plan_of, planned, put_back, sound, take_kept
+from ..calls.launch import (
+    Launch,
+    Plan,
+    fixed,
+    plan_of,
+    planned,
+    put_back,
+    sound,
+    take_kept,
+    unwritten,
+)
 from ..codegen.jit import address
 from ..codegen.kernels import Kernel
 from ..products.gemm import ANY, gemm, load, micro_kernels, pages
@@ -107,7 +117,11 @@ class Convolution:
         if plan.more.copies_x:
             x = self.padded(x)
         # The code is the same with and without one: compiling it again would take longer.
-        bias = _zeros(math.prod(out.shape[1:3])) if bias is None else np.ascontiguousarray(bias)
+        if bias is None:
+            bias = _zeros(math.prod(out.shape[1:3]))
+        elif not bias.flags.c_contiguous:
+            unwritten()  # NumPy copies it
+            bias = np.ascontiguousarray(bias)
         return _run(plan, x, weights, out, bias)
 
     def transformed(self, w: Any, backend: Backend) -> Any:

@@ -28,7 +28,7 @@ from ....kernel.packing import pack_function
 from ... import debug
 from ...memory import empty
 from ...threads import current_limit
-from ..calls.launch import Launch, Plan, Room, keep, plan_of, planned
+from ..calls.launch import Launch, Plan, Room, keep, plan_of, planned, unwritten
 from ..codegen import jit
 from ..codegen.jit import address
 from ..codegen.kernels import Kernel
@@ -131,10 +131,9 @@ def run_product(plan: Plan, a: Any, b: Any, out: Any, bias: Any = None) -> None:
         a, b = b, a
     if bias is None:
         bias = out  # not looked at
-    elif bias.itemsize == 2:
-        bias = bias.astype(np.float32, order="C")
-    else:
-        bias = np.ascontiguousarray(bias)
+    elif bias.itemsize == 2 or not bias.flags.c_contiguous:
+        unwritten()  # NumPy copies it
+        bias = bias.astype(np.float32 if bias.itemsize == 2 else bias.dtype, order="C")
     _, _, _, threads, size = plan.more
     scratch = keep(size) if size else out
     plan.launch.run(pointer(threads), a, b, out, bias, scratch, plan.tables[0])

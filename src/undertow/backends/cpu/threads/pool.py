@@ -85,7 +85,7 @@ def threads_of(handle: int) -> int:
     >>> threads_of(pointer(2)), threads_of(0)
     (2, 0)
     """
-    return next((n for n, known in _handles.items() if handle and known == handle), 0)
+    return next((n for n, known in [*_handles.items()] if handle and known == handle), 0)
 
 
 def started() -> int:
