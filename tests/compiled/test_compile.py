@@ -433,6 +433,8 @@ def test_disable_and_reset() -> None:
         lambda: ut.autograd.set_multithreading_enabled(True),
         lambda: ut.inference_mode(False).__enter__(),
         lambda: ut.set_grad_enabled(True),
+        lambda: ut.set_autocast_enabled("cpu", False),
+        lambda: ut.set_autocast_dtype("cpu", ut.bfloat16),
     ],
 )
 def test_a_switch_that_is_set_to_what_it_is(switch: Any) -> None:

@@ -69,6 +69,14 @@ def test_a_large_graph_shows_the_top() -> None:
     assert len(picture.html) < 1 << 20
 
 
+def test_a_function_that_is_compiled_inside_of_autocast() -> None:
+    double = ut.compile(lambda x: x * 2)
+    with ut.autocast("cpu"):
+        for _ in range(6):
+            double(ut.ones(4))
+    assert "map" in ut.draw(double).svg
+
+
 def test_a_compiled_function() -> None:
     """Its launches, fed by arguments and by tensors from outside under their names."""
     layer = ut.nn.Linear(3, 5)

@@ -103,7 +103,10 @@ def _now() -> Autocast:
 
 
 def _set(device_type: str, enabled: bool, dtype: DType, caching: bool) -> None:
-    enter(current().but(autocast=_now().but(device_type, enabled, dtype, caching)))
+    made = _now().but(device_type, enabled, dtype, caching)
+    usual = all(lower is _usual(name) for name, lower in made.lower.items())
+    nothing = usual and caching and not made.on
+    enter(current().but(autocast=None if nothing else made))
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
@@ -140,8 +143,11 @@ def get_autocast_dtype(device_type: str) -> DType:
     >>> ut.get_autocast_dtype("cpu")
     undertow.bfloat16
     """
-    default = dtypes.float16 if device_type in ("cuda", "mps") else dtypes.bfloat16
-    return _now().lower.get(device_type, default)
+    return _now().lower.get(device_type) or _usual(device_type)
+
+
+def _usual(device_type: str) -> DType:
+    return dtypes.float16 if device_type in ("cuda", "mps") else dtypes.bfloat16
 
 
 def set_autocast_dtype(device_type: str, dtype: DType) -> None:

@@ -314,7 +314,9 @@ class Compiled:
 
     def boxes(self, called: dict[str, Any], most: int) -> Any:
         """The program that ran most for `ut.draw`, and how many there are; None: there is none."""
-        programs = [entry.program for entry in self._entries.values() if entry.program is not None]
+        compiled = [self, *self._regions.values()]
+        entries = [entry for c in compiled for entry in c._entries.values()]
+        programs = [entry.program for entry in entries if entry.program is not None]
         if not programs:
             return None
         often = max(programs, key=lambda program: program.calls)
