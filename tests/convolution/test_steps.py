@@ -97,6 +97,25 @@ def test_nothing_is_left_out(case: str, threads: int, monkeypatch: pytest.Monkey
     assert found[0] == expected
 
 
+@pytest.mark.parametrize("layout", ["every second", "one for all", "backwards"])
+@pytest.mark.parametrize("case", CASES)
+def test_a_bias_that_is_not_dense(case: str, layout: str) -> None:
+    """What NumPy would copy during the rehearsal is no launch, so nobody would write it later."""
+    shape, kernel, how = CASES[case]
+    rng = np.random.default_rng(0)
+    n = kernel[0]
+    dtype = np.float64 if case == "double" else np.float32
+    x, w, b = (ut.from_numpy(rng.standard_normal(s).astype(dtype)) for s in (shape, kernel, 2 * n))
+    b = {"every second": b[::2], "one for all": b[:1].expand(n), "backwards": b[:n]}[layout]
+    if layout == "backwards":
+        b = ut.from_numpy(b.numpy()[::-1])
+    conv = (F.conv1d, F.conv2d, F.conv3d)[len(shape) - 3]
+    for _ in range(2):
+        np.testing.assert_allclose(
+            conv(x, w, b, **how).numpy(), conv(x, w, b.clone(), **how).numpy(), 1e-5, 1e-5
+        )
+
+
 def test_operands_anywhere() -> None:
     """Steps know layouts, not places: views of one array, and parts of others."""
     rng = np.random.default_rng(1)
