@@ -7,6 +7,7 @@ import copy
 import os
 import subprocess
 import sys
+import textwrap
 import threading
 import warnings
 from collections.abc import Callable
@@ -449,6 +450,19 @@ def test_a_switch_that_is_set_to_what_it_is(switch: Any) -> None:
         return told
 
     assert "ran as this program" in contextvars.copy_context().run(calls)
+
+
+def test_halves_in_a_fresh_process() -> None:
+    """The import of their package, which the first call does, is no part of the function."""
+    program = """
+        import undertow as ut
+        f = ut.compile(lambda x: x.to(ut.bfloat16) * 2)
+        for _ in range(6):
+            f(ut.ones(300))
+        assert "ran as this program" in f.explain(), f.explain()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    subprocess.run(command, check=True, timeout=300)
 
 
 def test_explain_tells_of_calls_around_programs() -> None:

@@ -6,11 +6,13 @@ import gc
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from threading import get_ident
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import dtypes
 from ..autograd.api import grad as gradients
 from ..backends.batch import BatchArray
 from ..backends.cpu import recorder as tapes
@@ -215,6 +217,8 @@ def record(
     `split` has the backward of what it returns recorded, too, from a cotangent of ones.
     Without a trace somebody else is recording.
     """
+    with suppress(ImportError):  # its package is imported here, else the function would do that
+        _ = dtypes.bfloat16.numpy
     tape = tapes.begin(CPU)
     if tape is None:
         return function(*args, **kwargs), None, None
