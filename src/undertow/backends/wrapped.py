@@ -67,6 +67,12 @@ def instance_of(array: WrapperArray) -> Any:
     return made
 
 
+def device_of(array: WrapperArray) -> Device:
+    """The device that the class of a wrapper has named."""
+    found: Device = array.attributes.get("_device", WRAPPERS.device)
+    return found
+
+
 class WrapperBackend(MetaBackend):
     """What stands in the place of a device for arrays of wrappers."""
 

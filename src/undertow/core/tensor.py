@@ -14,7 +14,7 @@ from .. import dtypes
 from ..backends.dual import LEVELS, DualArray, living, primal_of
 from ..backends.locks import Lock
 from ..backends.registry import backend_of
-from ..backends.wrapped import WrapperArray, array_of, instance_of
+from ..backends.wrapped import WrapperArray, array_of, device_of, instance_of
 from ..devices import Device
 from ..dtypes import DType
 from ..errors import DTypeError, GradientError, InplaceError
@@ -205,10 +205,7 @@ class Tensor(TensorMethods, metaclass=TensorType):
     def device(self) -> Device:
         """Where its elements live."""
         array = self._array
-        if array.__class__ is WrapperArray and "_device" in array.attributes:
-            found: Device = array.attributes["_device"]  # what its class says
-            return found
-        return backend_of(array).device
+        return device_of(array) if array.__class__ is WrapperArray else backend_of(array).device
 
     @property
     def itemsize(self) -> int:
