@@ -468,10 +468,13 @@ def test_plans_are_forgotten_when_their_tables_are_large(answers, monkeypatch):
     monkeypatch.setattr(launch, "PLANS", plans)
     monkeypatch.setattr(launch, "TABLES", 1 << 14)
     w = ut.ones(16, 16, 3)
+    counted = []
     for size in range(100, 180, 5):
         F.conv1d(ut.ones(1, 16, size), w)
+        counted.append(plans.bytes)
         assert plans.bytes <= 1 << 14
         assert plans.bytes == sum(table_bytes(plan) for plan in plans.values())
+    assert max(counted) > 0  # 0 alone is what a list that was just forgotten counts
     assert len(plans) < 16 == len(answers)
 
 
